@@ -47,7 +47,8 @@ EXCEPTIONS: dict[str, str | None] = {
     "GenerateObject": ANSWER,
     "ResumeTurn": ANSWER,
     "TakeTurn": ANSWER,
-    # A session may be followed for days.
+    # A session or the calls of a proxy may be followed for days.
+    "WatchApprovals": None,
     "WatchSession": None,
 }
 """Timeouts of the methods to which neither `UNARY` nor `LONG` (streams) applies."""

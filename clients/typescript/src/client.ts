@@ -6,7 +6,7 @@ import { validateDocuments, type SpecDocument } from "./batch.js";
 import { type ConnectOptions, createStub, withPolicies } from "./calls.js";
 import { AgentService } from "./gen/peripety/api/agent/v1/agent_pb.js";
 import { GatewayService } from "./gen/peripety/api/gateway/v1/gateway_pb.js";
-import { PolicyService } from "./gen/peripety/api/policy/v1/policy_pb.js";
+import { ApprovalService, PolicyService } from "./gen/peripety/api/policy/v1/policy_pb.js";
 import { ScenarioService, type SpecVerdict, type ValidationOptionsSchema } from "./gen/peripety/api/scenario/v1/scenario_pb.js";
 import {
   type ImportSessionRequestSchema,
@@ -26,6 +26,8 @@ export class Client {
   readonly gateway: Stub<typeof GatewayService>;
   /** Runs of phases over one conversation. */
   readonly agents: Stub<typeof AgentService>;
+  /** Calls that wait for a person; connect to the enforcement point, with its token. */
+  readonly approvals: Stub<typeof ApprovalService>;
   /** Scenarios from texts. */
   readonly scenarios: Stub<typeof ScenarioService>;
   /** Sessions of scenarios. */
@@ -45,6 +47,7 @@ export class Client {
     const calls = withPolicies(transport, options);
     this.gateway = createStub(GatewayService, calls);
     this.agents = createStub(AgentService, calls);
+    this.approvals = createStub(ApprovalService, calls);
     this.scenarios = createStub(ScenarioService, calls);
     this.sessions = createStub(SessionService, calls);
     this.policies = createStub(PolicyService, calls);

@@ -12,6 +12,7 @@ import typer
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.cli.options import Server
 from peripety.cli.output import one_line, result_console, start_table, table_console, write_json
+from peripety.cli.policy_approvals import commands as approval_commands
 from peripety.cli.policy_author import commands as author_commands
 from peripety.cli.policy_check import commands as check_commands
 from peripety.cli.policy_check import policies_at
@@ -121,5 +122,5 @@ def delete(policy_id: PolicyId, server: Server = None) -> None:
     result_console().print(f"{one_line(policy_id)} is deleted")
 
 
-for part in (author_commands, check_commands, repl_commands, enforce_commands, stored):
+for part in (author_commands, check_commands, repl_commands, enforce_commands, approval_commands, stored):
     commands.add_typer(part)

@@ -1,13 +1,10 @@
-"""`peripety policy proxy`, its approvals and log, and `tools`: policies in front of MCP servers."""
+"""`peripety policy proxy`, its log, and `tools`: policies in front of MCP servers."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
-import urllib.error
-import urllib.request
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,11 +19,11 @@ from peripety.cli.output import (
     save_file,
     write_json,
 )
+from peripety.cli.policy_approvals import ApprovalPath, format_call, serve_approvals
 from peripety.cli.policy_author import POLICY_FILE
 from peripety.core.config import split_address
 from peripety.engine import compile_policy
-from peripety.errors import InvalidArgumentError, NotFoundError, UnavailableError, UnsupportedError
-from peripety.policy.enforcement.approval_server import serve_approvals
+from peripety.errors import InvalidArgumentError, UnsupportedError
 from peripety.policy.enforcement.approvals import ApprovalQueue
 from peripety.policy.enforcement.decision_log import DecisionLog, read_log, replay_log
 from peripety.policy.enforcement.enforcer import Enforcer, PolicyFile
@@ -48,21 +45,7 @@ ServerCommand = Annotated[
     list[str],
     typer.Argument(metavar="-- SERVER...", help="Command of the MCP server with its arguments, or its URL."),
 ]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--approvals",
-        metavar="FILE",
-        help="File with address and token of the approvals. [default: in the user's runtime folder]",
-    ),
-]
-ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="Id of the waiting call.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
-
-
-def _default_token_file() -> Path:
-    folder = os.environ.get("XDG_RUNTIME_DIR") or str(Path.home() / ".cache")
-    return Path(folder) / "peripety" / "proxy.json"
 
 
 def _policy_path(policy: Path) -> Path:
@@ -117,7 +100,7 @@ def proxy(
             help="Role or name of an argument whose values stay out of the log; may be repeated.",
         ),
     ] = None,
-    approvals: TokenFile = None,
+    approvals: ApprovalPath = None,
     approval_time: Annotated[
         float,
         typer.Option(
@@ -160,7 +143,7 @@ def proxy(
             enforcer = Enforcer(
                 source, server_name, role or (), queue, time.time, decision_log, is_shadow=shadow
             )
-            await opened.enter_async_context(serve_approvals(queue, approvals or _default_token_file()))
+            await opened.enter_async_context(serve_approvals(queue, approvals))
             client = await opened.enter_async_context(mcp_proxy.connect_server(server))
             mcp = mcp_proxy.McpProxy(client, enforcer)
             await mcp.refresh_tools()
@@ -171,93 +154,6 @@ def proxy(
                 await mcp.serve_http(*address)
 
     asyncio.run(serve())
-
-
-class _ApprovalClient:
-    """Client of the approvals of a running proxy.
-
-    Args:
-        file: the file with the address and the token.
-
-    Raises:
-        NotFoundError: no proxy runs with this file.
-    """
-
-    def __init__(self, file: Path) -> None:
-        try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-            self._url, self._token = content["url"], content["token"]
-        except (OSError, ValueError, KeyError):
-            raise NotFoundError(
-                f"no proxy runs with {file}; start `peripety policy proxy`, or use its --approvals",
-                code="APPROVAL_NOT_FOUND",
-            ) from None
-
-    def request(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Send a request and return the answer.
-
-        Raises:
-            UnavailableError: the proxy does not answer.
-            InvalidArgumentError: the proxy refuses the request.
-        """
-        asked = urllib.request.Request(  # noqa: S310 - the address is from the user's own file
-            f"{self._url}{path}",
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"authorization": f"Bearer {self._token}", "content-type": "application/json"},
-        )
-        try:
-            with urllib.request.urlopen(asked, timeout=10) as answer:  # noqa: S310 - as above
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            detail = json.load(error).get("detail", "")
-            raise InvalidArgumentError(f"the proxy refused: {detail}") from None
-        except OSError as error:
-            raise UnavailableError(f"the proxy does not answer at {self._url}: {error}") from None
-
-
-def _format_call(call: dict[str, Any]) -> str:
-    roles = f" as {', '.join(call['roles'])}" if call.get("roles") else ""
-    arguments = json.dumps(call["arguments"], ensure_ascii=False)
-    return one_line(f"{call['server_name']}/{call['tool_name']} {arguments}{roles}")
-
-
-@commands.command("approvals")
-def list_approvals(file: TokenFile = None, as_json: AsJson = False) -> None:
-    """List the calls that wait for a person."""
-    waiting = _ApprovalClient(file or _default_token_file()).request("/approvals")
-    for call in waiting:
-        if as_json:
-            write_json(call)
-            continue
-        result_console().print(f"{one_line(call['approval_id'])}: {_format_call(call)}")
-        for reason in call["reasons"]:
-            result_console().print(f"  {one_line(reason)}")
-        left = max(call["until"] - time.time(), 0)
-        result_console().print(f"  refused in {left:,.0f} s unless you approve it", style="dim")
-    if not waiting and not as_json:
-        result_console().print("no call waits")
-
-
-def _answer(approval_id: str, file: Path | None, *, is_approved: bool) -> None:
-    client = _ApprovalClient(file or _default_token_file())
-    call = next((one for one in client.request("/approvals") if one["approval_id"] == approval_id), None)
-    if call is None:
-        raise NotFoundError(f"no call waits as {approval_id}", code="APPROVAL_NOT_FOUND")
-    body = {"approved": is_approved, "call_hash": call["call_hash"]}
-    client.request(f"/approvals/{approval_id}", body)
-    result_console().print(f"{'approved' if is_approved else 'refused'}: {_format_call(call)}")
-
-
-@commands.command()
-def approve(approval_id: ApprovalId, file: TokenFile = None) -> None:
-    """Approve a waiting call, once."""
-    _answer(approval_id, file, is_approved=True)
-
-
-@commands.command()
-def refuse(approval_id: ApprovalId, file: TokenFile = None) -> None:
-    """Refuse a waiting call."""
-    _answer(approval_id, file, is_approved=False)
 
 
 @commands.command()
@@ -293,7 +189,7 @@ def replay(
             continue
         unsure = " (values are redacted: uncertain)" if change.is_redacted else ""
         words = f"{change.before} → {after.decision.value} by {one_line(after.rule_id) or 'no rule'}{unsure}"
-        result_console().print(f"{words}: {_format_call(call)}")
+        result_console().print(f"{words}: {format_call(call)}")
     if not as_json:
         result_console().print(
             f"{len(changes):,} of {len(entries):,} calls are decided differently", style="bold"

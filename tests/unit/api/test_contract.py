@@ -21,6 +21,7 @@ PROTOS = ROOT / "protos"
 SERVICES = {
     "peripety.api.agent.v1.AgentService",
     "peripety.api.gateway.v1.GatewayService",
+    "peripety.api.policy.v1.ApprovalService",
     "peripety.api.policy.v1.PolicyService",
     "peripety.api.scenario.v1.ScenarioService",
     "peripety.api.session.v1.SessionService",
@@ -48,6 +49,7 @@ SHAPES = {
     "RunAgent": SERVER,
     "TakeTurn": SERVER,
     "ValidateScenarios": BOTH,
+    "WatchApprovals": SERVER,
     "WatchSession": SERVER,
 }
 # Verbs that change nothing and store no results: a repeated call only repeats the answer.

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _STUBS = {
     "agents": ("agent", "AgentServiceStub"),
+    "approvals": ("policy", "ApprovalServiceStub"),
     "gateway": ("gateway", "GatewayServiceStub"),
     "policies": ("policy", "PolicyServiceStub"),
     "scenarios": ("scenario", "ScenarioServiceStub"),
@@ -82,6 +83,7 @@ class AsyncClient(_Connection):
 
     Attributes:
         agents: agent runs.
+        approvals: calls that wait for a person; connect to the enforcement point.
         gateway: language models.
         policies: policies, and their decisions.
         scenarios: scenarios from texts.
@@ -91,6 +93,7 @@ class AsyncClient(_Connection):
     """
 
     agents: agent.AgentServiceAsyncStub
+    approvals: policy.ApprovalServiceAsyncStub
     gateway: gateway.GatewayServiceAsyncStub
     policies: policy.PolicyServiceAsyncStub
     scenarios: scenario.ScenarioServiceAsyncStub
@@ -207,6 +210,7 @@ class Client(_Connection):
     """Client for threads. Its attributes and methods are those of `AsyncClient`."""
 
     agents: agent.AgentServiceStub
+    approvals: policy.ApprovalServiceStub
     gateway: gateway.GatewayServiceStub
     policies: policy.PolicyServiceStub
     scenarios: scenario.ScenarioServiceStub

@@ -72,6 +72,9 @@ export const serviceConfig = {
         { "service": "peripety.api.policy.v1.PolicyService", "method": "ListPolicyRuns" },
         { "service": "peripety.api.policy.v1.PolicyService", "method": "CancelPolicyRun" },
         { "service": "peripety.api.policy.v1.PolicyService", "method": "DeletePolicyRun" },
+        { "service": "peripety.api.policy.v1.ApprovalService", "method": "ListApprovals" },
+        { "service": "peripety.api.policy.v1.ApprovalService", "method": "ApproveCall" },
+        { "service": "peripety.api.policy.v1.ApprovalService", "method": "DenyCall" },
         { "service": "peripety.api.scenario.v1.ScenarioService", "method": "GetScenario" },
         { "service": "peripety.api.scenario.v1.ScenarioService", "method": "ListScenarios" },
         { "service": "peripety.api.scenario.v1.ScenarioService", "method": "ListScenarioVersions" },
@@ -150,6 +153,7 @@ export const serviceConfig = {
     },
     {
       "name": [
+        { "service": "peripety.api.policy.v1.ApprovalService", "method": "WatchApprovals" },
         { "service": "peripety.api.session.v1.SessionService", "method": "WatchSession" }
       ],
       "retryPolicy": {

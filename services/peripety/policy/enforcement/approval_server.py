@@ -1,15 +1,8 @@
-"""Approval server: the waiting calls over HTTP on loopback, for users who hold the token of the process.
-
-The token is in a file that only its owner can read. So the guarded agent, which sees only the proxy, cannot
-approve its own calls.
-"""
+"""Approval server: the waiting calls over HTTP on loopback, for users who have the token of the process."""
 
 from __future__ import annotations
 
-import json
-import os
 import secrets
-import socket
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +11,11 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from peripety.core.http_server import serve_http
-from peripety.errors import FailedPreconditionError, PeripetyError
+from peripety.errors import PeripetyError
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from starlette.requests import Request
 
@@ -88,46 +81,23 @@ def _approval_to_json(approval: PendingApproval) -> dict[str, Any]:
         "arguments": request.arguments,
         "roles": [*request.roles],
         "call_hash": approval.call_hash,
+        "rule_id": approval.rule_id,
         "reasons": [*approval.reasons],
+        "since": approval.since,
         "until": approval.until,
     }
 
 
 @asynccontextmanager
-async def serve_approvals(approvals: ApprovalQueue, file: Path) -> AsyncIterator[str]:
-    """Serve the waiting calls until the block ends, and yield the URL.
+async def serve_approvals(
+    approvals: ApprovalQueue, token: str, listening: socket.socket
+) -> AsyncIterator[None]:
+    """Serve the waiting calls over HTTP until the block ends.
 
     Args:
         approvals: the waiting calls.
-        file: receives the URL and the token as JSON, for its owner only; it is removed at the end.
-
-    Raises:
-        FailedPreconditionError: the file exists or cannot be written.
+        token: the token that each request must have.
+        listening: the socket; it is closed at the end.
     """
-    token = secrets.token_urlsafe(32)
-    listening = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    try:
-        _write_token(file, {"url": url, "token": token, "process": os.getpid()})
-    except OSError as error:
-        listening.close()
-        raise FailedPreconditionError(
-            f"cannot write {file}: {error.strerror}; remove it if its proxy has ended, or name another file"
-        ) from None
-    app = _ApprovalRoutes(approvals, token).create_app()
-    async with serve_http(app, listening):
-        try:
-            yield url
-        finally:
-            _remove_token(file)
-
-
-def _remove_token(file: Path) -> None:
-    file.unlink(missing_ok=True)
-
-
-def _write_token(file: Path, content: dict[str, Any]) -> None:
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        json.dump(content, stream)
+    async with serve_http(_ApprovalRoutes(approvals, token).create_app(), listening):
+        yield

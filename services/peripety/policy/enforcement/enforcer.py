@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine import Decision, ToolRequest, canonicalize, compile_policy
-from peripety.errors import PeripetyError, SpecError
+from peripety.errors import PeripetyError, ResourceExhaustedError, SpecError
+from peripety.policy.enforcement.approvals import ApprovalOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
+
+_OUTCOME_WORDS = {ApprovalOutcome.DENIED: "refused", ApprovalOutcome.EXPIRED: "timed_out"}
+_REFUSALS = {
+    ApprovalOutcome.DENIED: "A person denied it",
+    ApprovalOutcome.EXPIRED: "No person approved it in time",
+}
 
 
 class PolicyFile:
@@ -140,6 +147,8 @@ class Enforcer:
             raise
         except SpecError:
             verdict = Verdict(is_forwarded=False, reason="the policy is invalid; all tools are closed")
+        except ResourceExhaustedError as error:
+            verdict = Verdict(is_forwarded=False, reason=f"Refused: {error.message}.")
         except Exception:  # noqa: BLE001 - the border: every error closes
             _log.exception("a call could not be decided")
             verdict = Verdict(is_forwarded=False, reason="the call could not be decided, so it is refused")
@@ -159,19 +168,18 @@ class Enforcer:
             self._write(request, policy, decided, "refused")
             return Verdict(is_forwarded=False, reason=_describe_refusal(decided))
         self._write(request, policy, decided, "waiting")
-        answer = await self._approvals.ask(request, decided.reasons)
-        # The rules may have changed while the person was thinking.
+        outcome = await self._approvals.ask(request, decided)
+        # The rules and the definition may have changed while the person decided.
         latest = self._source.current()
         again = latest.decide(request)
-        if answer and again.decision is not Decision.DENY:
+        changed = self._describe_change(latest, request.tool_name)
+        is_approved = outcome is ApprovalOutcome.APPROVED
+        if is_approved and changed is None and again.decision is not Decision.DENY:
             self._write(request, latest, again, "approved")
             return _FORWARDED
-        outcome = "refused" if answer is not None else "timed_out"
-        self._write(request, latest, again, outcome)
-        why = "a person refused it" if answer is False else "no person approved it in time"
-        if answer:
-            why = "the rules changed meanwhile"
-        return Verdict(is_forwarded=False, reason=f"{_describe_refusal(again)} {why.capitalize()}.")
+        self._write(request, latest, again, "refused" if is_approved else _OUTCOME_WORDS[outcome])
+        why = changed or "The rules changed meanwhile" if is_approved else _REFUSALS[outcome]
+        return Verdict(is_forwarded=False, reason=f"{_describe_refusal(again)} {why}.")
 
     def _write(
         self, request: ToolRequest, policy: Policy, decided: DecisionResult, outcome: str, **details: Any

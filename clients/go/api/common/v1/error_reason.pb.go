@@ -765,9 +765,9 @@ const (
 	//
 	// Fix: Raise `max_turns`.
 	ErrorReason_ERROR_REASON_MAX_TURNS_REACHED ErrorReason = 709
-	// No call waits for a person with this id, or no proxy runs.
+	// No call waits for a person with this id, or no enforcement point runs.
 	//
-	// Why: The call was answered, its time is over, or the proxy has ended.
+	// Why: The call was answered, its time is over, or the enforcement point has ended.
 	//
 	// Fix: List the waiting calls with `peripety policy approvals`.
 	ErrorReason_ERROR_REASON_APPROVAL_NOT_FOUND ErrorReason = 710

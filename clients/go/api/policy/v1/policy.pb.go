@@ -454,6 +454,67 @@ func (RuleIssueKind) EnumDescriptor() ([]byte, []int) {
 	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
+// End of a waiting call.
+type ApprovalOutcome int32
+
+const (
+	// Never sent by a server.
+	ApprovalOutcome_APPROVAL_OUTCOME_UNSPECIFIED ApprovalOutcome = 0
+	// A person approved it.
+	ApprovalOutcome_APPROVAL_OUTCOME_APPROVED ApprovalOutcome = 1
+	// A person denied it.
+	ApprovalOutcome_APPROVAL_OUTCOME_DENIED ApprovalOutcome = 2
+	// No person answered in time, so it is denied.
+	ApprovalOutcome_APPROVAL_OUTCOME_EXPIRED ApprovalOutcome = 3
+	// The caller stopped waiting.
+	ApprovalOutcome_APPROVAL_OUTCOME_WITHDRAWN ApprovalOutcome = 4
+)
+
+// Enum value maps for ApprovalOutcome.
+var (
+	ApprovalOutcome_name = map[int32]string{
+		0: "APPROVAL_OUTCOME_UNSPECIFIED",
+		1: "APPROVAL_OUTCOME_APPROVED",
+		2: "APPROVAL_OUTCOME_DENIED",
+		3: "APPROVAL_OUTCOME_EXPIRED",
+		4: "APPROVAL_OUTCOME_WITHDRAWN",
+	}
+	ApprovalOutcome_value = map[string]int32{
+		"APPROVAL_OUTCOME_UNSPECIFIED": 0,
+		"APPROVAL_OUTCOME_APPROVED":    1,
+		"APPROVAL_OUTCOME_DENIED":      2,
+		"APPROVAL_OUTCOME_EXPIRED":     3,
+		"APPROVAL_OUTCOME_WITHDRAWN":   4,
+	}
+)
+
+func (x ApprovalOutcome) Enum() *ApprovalOutcome {
+	p := new(ApprovalOutcome)
+	*p = x
+	return p
+}
+
+func (x ApprovalOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ApprovalOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_peripety_api_policy_v1_policy_proto_enumTypes[7].Descriptor()
+}
+
+func (ApprovalOutcome) Type() protoreflect.EnumType {
+	return &file_peripety_api_policy_v1_policy_proto_enumTypes[7]
+}
+
+func (x ApprovalOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ApprovalOutcome.Descriptor instead.
+func (ApprovalOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{7}
+}
+
 // A tool call to be decided.
 type PolicyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4553,6 +4614,551 @@ func (*DeletePolicyRunResponse) Descriptor() ([]byte, []int) {
 	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{57}
 }
 
+// A call that waits for a person.
+type PendingApproval struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the approval.
+	ApprovalId string `protobuf:"bytes,1,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
+	// The exact call.
+	Request *PolicyRequest `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	// SHA-256 of the call in lower-case hex. An answer repeats it.
+	CallHash string `protobuf:"bytes,3,opt,name=call_hash,json=callHash,proto3" json:"call_hash,omitempty"`
+	// Id of the rule that escalated the call.
+	RuleId string `protobuf:"bytes,4,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
+	// Reasons for display.
+	Reasons []string `protobuf:"bytes,5,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	// Time when the call started to wait.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// Time when the call is denied unless it is approved before.
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PendingApproval) Reset() {
+	*x = PendingApproval{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PendingApproval) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PendingApproval) ProtoMessage() {}
+
+func (x *PendingApproval) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PendingApproval.ProtoReflect.Descriptor instead.
+func (*PendingApproval) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *PendingApproval) GetApprovalId() string {
+	if x != nil {
+		return x.ApprovalId
+	}
+	return ""
+}
+
+func (x *PendingApproval) GetRequest() *PolicyRequest {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *PendingApproval) GetCallHash() string {
+	if x != nil {
+		return x.CallHash
+	}
+	return ""
+}
+
+func (x *PendingApproval) GetRuleId() string {
+	if x != nil {
+		return x.RuleId
+	}
+	return ""
+}
+
+func (x *PendingApproval) GetReasons() []string {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
+func (x *PendingApproval) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *PendingApproval) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
+// Page of the waiting calls.
+type ListApprovalsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Maximum number of calls to return; 0 for 50, more than 1,000 counts as 1,000.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `next_page_token` of the previous page; empty for the first page.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListApprovalsRequest) Reset() {
+	*x = ListApprovalsRequest{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListApprovalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListApprovalsRequest) ProtoMessage() {}
+
+func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
+func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *ListApprovalsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListApprovalsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// A page of waiting calls.
+type ListApprovalsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Oldest first.
+	Approvals []*PendingApproval `protobuf:"bytes,1,rep,name=approvals,proto3" json:"approvals,omitempty"`
+	// Token of the next page; empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListApprovalsResponse) Reset() {
+	*x = ListApprovalsResponse{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListApprovalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListApprovalsResponse) ProtoMessage() {}
+
+func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
+func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *ListApprovalsResponse) GetApprovals() []*PendingApproval {
+	if x != nil {
+		return x.Approvals
+	}
+	return nil
+}
+
+func (x *ListApprovalsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Empty: all waiting calls are streamed.
+type WatchApprovalsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchApprovalsRequest) Reset() {
+	*x = WatchApprovalsRequest{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchApprovalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchApprovalsRequest) ProtoMessage() {}
+
+func (x *WatchApprovalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchApprovalsRequest.ProtoReflect.Descriptor instead.
+func (*WatchApprovalsRequest) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{61}
+}
+
+// A call that starts or stops waiting.
+type WatchApprovalsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of the event within this call, from 1, without gaps.
+	Sequence int64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// The event. Receivers skip members they do not know.
+	//
+	// Types that are valid to be assigned to Event:
+	//
+	//	*WatchApprovalsResponse_Waiting
+	//	*WatchApprovalsResponse_Ended_
+	Event         isWatchApprovalsResponse_Event `protobuf_oneof:"event"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchApprovalsResponse) Reset() {
+	*x = WatchApprovalsResponse{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchApprovalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchApprovalsResponse) ProtoMessage() {}
+
+func (x *WatchApprovalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchApprovalsResponse.ProtoReflect.Descriptor instead.
+func (*WatchApprovalsResponse) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *WatchApprovalsResponse) GetSequence() int64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *WatchApprovalsResponse) GetEvent() isWatchApprovalsResponse_Event {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
+func (x *WatchApprovalsResponse) GetWaiting() *PendingApproval {
+	if x != nil {
+		if x, ok := x.Event.(*WatchApprovalsResponse_Waiting); ok {
+			return x.Waiting
+		}
+	}
+	return nil
+}
+
+func (x *WatchApprovalsResponse) GetEnded() *WatchApprovalsResponse_Ended {
+	if x != nil {
+		if x, ok := x.Event.(*WatchApprovalsResponse_Ended_); ok {
+			return x.Ended
+		}
+	}
+	return nil
+}
+
+type isWatchApprovalsResponse_Event interface {
+	isWatchApprovalsResponse_Event()
+}
+
+type WatchApprovalsResponse_Waiting struct {
+	// A call waits.
+	Waiting *PendingApproval `protobuf:"bytes,10,opt,name=waiting,proto3,oneof"`
+}
+
+type WatchApprovalsResponse_Ended_ struct {
+	// A call no longer waits.
+	Ended *WatchApprovalsResponse_Ended `protobuf:"bytes,11,opt,name=ended,proto3,oneof"`
+}
+
+func (*WatchApprovalsResponse_Waiting) isWatchApprovalsResponse_Event() {}
+
+func (*WatchApprovalsResponse_Ended_) isWatchApprovalsResponse_Event() {}
+
+// The call to approve.
+type ApproveCallRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. UUID of this request. A repeated request succeeds again.
+	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Required. Id of the approval.
+	ApprovalId string `protobuf:"bytes,2,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
+	// Required. Hash of the call that the person has seen.
+	CallHash      string `protobuf:"bytes,3,opt,name=call_hash,json=callHash,proto3" json:"call_hash,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApproveCallRequest) Reset() {
+	*x = ApproveCallRequest{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApproveCallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApproveCallRequest) ProtoMessage() {}
+
+func (x *ApproveCallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApproveCallRequest.ProtoReflect.Descriptor instead.
+func (*ApproveCallRequest) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *ApproveCallRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ApproveCallRequest) GetApprovalId() string {
+	if x != nil {
+		return x.ApprovalId
+	}
+	return ""
+}
+
+func (x *ApproveCallRequest) GetCallHash() string {
+	if x != nil {
+		return x.CallHash
+	}
+	return ""
+}
+
+// Empty: the call was approved.
+type ApproveCallResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApproveCallResponse) Reset() {
+	*x = ApproveCallResponse{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApproveCallResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApproveCallResponse) ProtoMessage() {}
+
+func (x *ApproveCallResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApproveCallResponse.ProtoReflect.Descriptor instead.
+func (*ApproveCallResponse) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{64}
+}
+
+// The call to deny.
+type DenyCallRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. UUID of this request. A repeated request succeeds again.
+	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Required. Id of the approval.
+	ApprovalId string `protobuf:"bytes,2,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
+	// Required. Hash of the call that the person has seen.
+	CallHash      string `protobuf:"bytes,3,opt,name=call_hash,json=callHash,proto3" json:"call_hash,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DenyCallRequest) Reset() {
+	*x = DenyCallRequest{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DenyCallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DenyCallRequest) ProtoMessage() {}
+
+func (x *DenyCallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DenyCallRequest.ProtoReflect.Descriptor instead.
+func (*DenyCallRequest) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *DenyCallRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *DenyCallRequest) GetApprovalId() string {
+	if x != nil {
+		return x.ApprovalId
+	}
+	return ""
+}
+
+func (x *DenyCallRequest) GetCallHash() string {
+	if x != nil {
+		return x.CallHash
+	}
+	return ""
+}
+
+// Empty: the call was denied.
+type DenyCallResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DenyCallResponse) Reset() {
+	*x = DenyCallResponse{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DenyCallResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DenyCallResponse) ProtoMessage() {}
+
+func (x *DenyCallResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DenyCallResponse.ProtoReflect.Descriptor instead.
+func (*DenyCallResponse) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{66}
+}
+
 // Progress of the work.
 type CompilePolicyResponse_Progress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4570,7 +5176,7 @@ type CompilePolicyResponse_Progress struct {
 
 func (x *CompilePolicyResponse_Progress) Reset() {
 	*x = CompilePolicyResponse_Progress{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4582,7 +5188,7 @@ func (x *CompilePolicyResponse_Progress) String() string {
 func (*CompilePolicyResponse_Progress) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4639,7 +5245,7 @@ type CompilePolicyResponse_RulesWritten struct {
 
 func (x *CompilePolicyResponse_RulesWritten) Reset() {
 	*x = CompilePolicyResponse_RulesWritten{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4651,7 +5257,7 @@ func (x *CompilePolicyResponse_RulesWritten) String() string {
 func (*CompilePolicyResponse_RulesWritten) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_RulesWritten) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4694,7 +5300,7 @@ type CompilePolicyResponse_ScenariosWritten struct {
 
 func (x *CompilePolicyResponse_ScenariosWritten) Reset() {
 	*x = CompilePolicyResponse_ScenariosWritten{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4706,7 +5312,7 @@ func (x *CompilePolicyResponse_ScenariosWritten) String() string {
 func (*CompilePolicyResponse_ScenariosWritten) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_ScenariosWritten) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4753,7 +5359,7 @@ type CompilePolicyResponse_Verified struct {
 
 func (x *CompilePolicyResponse_Verified) Reset() {
 	*x = CompilePolicyResponse_Verified{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4765,7 +5371,7 @@ func (x *CompilePolicyResponse_Verified) String() string {
 func (*CompilePolicyResponse_Verified) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Verified) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4828,7 +5434,7 @@ type CompilePolicyResponse_Compiled struct {
 
 func (x *CompilePolicyResponse_Compiled) Reset() {
 	*x = CompilePolicyResponse_Compiled{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4840,7 +5446,7 @@ func (x *CompilePolicyResponse_Compiled) String() string {
 func (*CompilePolicyResponse_Compiled) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Compiled) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4912,7 +5518,7 @@ type CompilePolicyResponse_Failed struct {
 
 func (x *CompilePolicyResponse_Failed) Reset() {
 	*x = CompilePolicyResponse_Failed{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4924,7 +5530,7 @@ func (x *CompilePolicyResponse_Failed) String() string {
 func (*CompilePolicyResponse_Failed) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Failed) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4995,7 +5601,7 @@ type RunMutationTestsResponse_Scored struct {
 
 func (x *RunMutationTestsResponse_Scored) Reset() {
 	*x = RunMutationTestsResponse_Scored{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5007,7 +5613,7 @@ func (x *RunMutationTestsResponse_Scored) String() string {
 func (*RunMutationTestsResponse_Scored) ProtoMessage() {}
 
 func (x *RunMutationTestsResponse_Scored) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5050,7 +5656,7 @@ type RunMutationTestsResponse_Mutants struct {
 
 func (x *RunMutationTestsResponse_Mutants) Reset() {
 	*x = RunMutationTestsResponse_Mutants{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5062,7 +5668,7 @@ func (x *RunMutationTestsResponse_Mutants) String() string {
 func (*RunMutationTestsResponse_Mutants) ProtoMessage() {}
 
 func (x *RunMutationTestsResponse_Mutants) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5107,7 +5713,7 @@ type GenerateCoverageScenariosResponse_Covered struct {
 
 func (x *GenerateCoverageScenariosResponse_Covered) Reset() {
 	*x = GenerateCoverageScenariosResponse_Covered{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5119,7 +5725,7 @@ func (x *GenerateCoverageScenariosResponse_Covered) String() string {
 func (*GenerateCoverageScenariosResponse_Covered) ProtoMessage() {}
 
 func (x *GenerateCoverageScenariosResponse_Covered) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5154,6 +5760,61 @@ func (x *GenerateCoverageScenariosResponse_Covered) GetFindings() []*v1.Finding 
 		return x.Findings
 	}
 	return nil
+}
+
+// A call that no longer waits.
+type WatchApprovalsResponse_Ended struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the approval.
+	ApprovalId string `protobuf:"bytes,1,opt,name=approval_id,json=approvalId,proto3" json:"approval_id,omitempty"`
+	// The outcome.
+	Outcome       ApprovalOutcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=peripety.api.policy.v1.ApprovalOutcome" json:"outcome,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchApprovalsResponse_Ended) Reset() {
+	*x = WatchApprovalsResponse_Ended{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchApprovalsResponse_Ended) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchApprovalsResponse_Ended) ProtoMessage() {}
+
+func (x *WatchApprovalsResponse_Ended) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchApprovalsResponse_Ended.ProtoReflect.Descriptor instead.
+func (*WatchApprovalsResponse_Ended) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{62, 0}
+}
+
+func (x *WatchApprovalsResponse_Ended) GetApprovalId() string {
+	if x != nil {
+		return x.ApprovalId
+	}
+	return ""
+}
+
+func (x *WatchApprovalsResponse_Ended) GetOutcome() ApprovalOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return ApprovalOutcome_APPROVAL_OUTCOME_UNSPECIFIED
 }
 
 var File_peripety_api_policy_v1_policy_proto protoreflect.FileDescriptor
@@ -5502,7 +6163,50 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\x19\n" +
-	"\x17DeletePolicyRunResponse*b\n" +
+	"\x17DeletePolicyRunResponse\"\xbd\x02\n" +
+	"\x0fPendingApproval\x12\x1f\n" +
+	"\vapproval_id\x18\x01 \x01(\tR\n" +
+	"approvalId\x12?\n" +
+	"\arequest\x18\x02 \x01(\v2%.peripety.api.policy.v1.PolicyRequestR\arequest\x12\x1b\n" +
+	"\tcall_hash\x18\x03 \x01(\tR\bcallHash\x12\x17\n" +
+	"\arule_id\x18\x04 \x01(\tR\x06ruleId\x12\x18\n" +
+	"\areasons\x18\x05 \x03(\tR\areasons\x12;\n" +
+	"\vcreate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12;\n" +
+	"\vexpire_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\"R\n" +
+	"\x14ListApprovalsRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"\x86\x01\n" +
+	"\x15ListApprovalsResponse\x12E\n" +
+	"\tapprovals\x18\x01 \x03(\v2'.peripety.api.policy.v1.PendingApprovalR\tapprovals\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x17\n" +
+	"\x15WatchApprovalsRequest\"\xbd\x02\n" +
+	"\x16WatchApprovalsResponse\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12C\n" +
+	"\awaiting\x18\n" +
+	" \x01(\v2'.peripety.api.policy.v1.PendingApprovalH\x00R\awaiting\x12L\n" +
+	"\x05ended\x18\v \x01(\v24.peripety.api.policy.v1.WatchApprovalsResponse.EndedH\x00R\x05ended\x1ak\n" +
+	"\x05Ended\x12\x1f\n" +
+	"\vapproval_id\x18\x01 \x01(\tR\n" +
+	"approvalId\x12A\n" +
+	"\aoutcome\x18\x02 \x01(\x0e2'.peripety.api.policy.v1.ApprovalOutcomeR\aoutcomeB\a\n" +
+	"\x05event\"q\n" +
+	"\x12ApproveCallRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1f\n" +
+	"\vapproval_id\x18\x02 \x01(\tR\n" +
+	"approvalId\x12\x1b\n" +
+	"\tcall_hash\x18\x03 \x01(\tR\bcallHash\"\x15\n" +
+	"\x13ApproveCallResponse\"n\n" +
+	"\x0fDenyCallRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1f\n" +
+	"\vapproval_id\x18\x02 \x01(\tR\n" +
+	"approvalId\x12\x1b\n" +
+	"\tcall_hash\x18\x03 \x01(\tR\bcallHash\"\x12\n" +
+	"\x10DenyCallResponse*b\n" +
 	"\bDecision\x12\x18\n" +
 	"\x14DECISION_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eDECISION_ALLOW\x10\x01\x12\x11\n" +
@@ -5545,7 +6249,13 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\x14RULE_ISSUE_KIND_DEAD\x10\x01\x12\x1c\n" +
 	"\x18RULE_ISSUE_KIND_SHADOWED\x10\x02\x12\x1d\n" +
 	"\x19RULE_ISSUE_KIND_REDUNDANT\x10\x03\x12\x1e\n" +
-	"\x1aRULE_ISSUE_KIND_OVERRIDDEN\x10\x042\xc8\x0f\n" +
+	"\x1aRULE_ISSUE_KIND_OVERRIDDEN\x10\x04*\xad\x01\n" +
+	"\x0fApprovalOutcome\x12 \n" +
+	"\x1cAPPROVAL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1d\n" +
+	"\x19APPROVAL_OUTCOME_APPROVED\x10\x01\x12\x1b\n" +
+	"\x17APPROVAL_OUTCOME_DENIED\x10\x02\x12\x1c\n" +
+	"\x18APPROVAL_OUTCOME_EXPIRED\x10\x03\x12\x1e\n" +
+	"\x1aAPPROVAL_OUTCOME_WITHDRAWN\x10\x042\xc8\x0f\n" +
 	"\rPolicyService\x12s\n" +
 	"\rCompilePolicy\x12,.peripety.api.policy.v1.CompilePolicyRequest\x1a-.peripety.api.policy.v1.CompilePolicyResponse\"\x03\x90\x02\x020\x01\x12n\n" +
 	"\fVerifyPolicy\x12+.peripety.api.policy.v1.VerifyPolicyRequest\x1a,.peripety.api.policy.v1.VerifyPolicyResponse\"\x03\x90\x02\x01\x12q\n" +
@@ -5564,7 +6274,12 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\fGetPolicyRun\x12+.peripety.api.policy.v1.GetPolicyRunRequest\x1a,.peripety.api.policy.v1.GetPolicyRunResponse\"\x03\x90\x02\x01\x12t\n" +
 	"\x0eListPolicyRuns\x12-.peripety.api.policy.v1.ListPolicyRunsRequest\x1a..peripety.api.policy.v1.ListPolicyRunsResponse\"\x03\x90\x02\x01\x12w\n" +
 	"\x0fCancelPolicyRun\x12..peripety.api.policy.v1.CancelPolicyRunRequest\x1a/.peripety.api.policy.v1.CancelPolicyRunResponse\"\x03\x90\x02\x02\x12w\n" +
-	"\x0fDeletePolicyRun\x12..peripety.api.policy.v1.DeletePolicyRunRequest\x1a/.peripety.api.policy.v1.DeletePolicyRunResponse\"\x03\x90\x02\x02BT\n" +
+	"\x0fDeletePolicyRun\x12..peripety.api.policy.v1.DeletePolicyRunRequest\x1a/.peripety.api.policy.v1.DeletePolicyRunResponse\"\x03\x90\x02\x022\xcd\x03\n" +
+	"\x0fApprovalService\x12q\n" +
+	"\rListApprovals\x12,.peripety.api.policy.v1.ListApprovalsRequest\x1a-.peripety.api.policy.v1.ListApprovalsResponse\"\x03\x90\x02\x01\x12v\n" +
+	"\x0eWatchApprovals\x12-.peripety.api.policy.v1.WatchApprovalsRequest\x1a..peripety.api.policy.v1.WatchApprovalsResponse\"\x03\x90\x02\x010\x01\x12k\n" +
+	"\vApproveCall\x12*.peripety.api.policy.v1.ApproveCallRequest\x1a+.peripety.api.policy.v1.ApproveCallResponse\"\x03\x90\x02\x02\x12b\n" +
+	"\bDenyCall\x12'.peripety.api.policy.v1.DenyCallRequest\x1a(.peripety.api.policy.v1.DenyCallResponse\"\x03\x90\x02\x02BT\n" +
 	"\x16peripety.api.policy.v1P\x01Z\x1fperipety/api/policy/v1;policyv1\xaa\x02\x16Peripety.Api.Policy.V1b\x06proto3"
 
 var (
@@ -5579,8 +6294,8 @@ func file_peripety_api_policy_v1_policy_proto_rawDescGZIP() []byte {
 	return file_peripety_api_policy_v1_policy_proto_rawDescData
 }
 
-var file_peripety_api_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_peripety_api_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_peripety_api_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_peripety_api_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
 var file_peripety_api_policy_v1_policy_proto_goTypes = []any{
 	(Decision)(0),                                     // 0: peripety.api.policy.v1.Decision
 	(Expectation)(0),                                  // 1: peripety.api.policy.v1.Expectation
@@ -5589,231 +6304,257 @@ var file_peripety_api_policy_v1_policy_proto_goTypes = []any{
 	(RulePatchKind)(0),                                // 4: peripety.api.policy.v1.RulePatchKind
 	(CompilePhase)(0),                                 // 5: peripety.api.policy.v1.CompilePhase
 	(RuleIssueKind)(0),                                // 6: peripety.api.policy.v1.RuleIssueKind
-	(*PolicyRequest)(nil),                             // 7: peripety.api.policy.v1.PolicyRequest
-	(*ArgumentRole)(nil),                              // 8: peripety.api.policy.v1.ArgumentRole
-	(*ToolAnnotation)(nil),                            // 9: peripety.api.policy.v1.ToolAnnotation
-	(*PolicyScenario)(nil),                            // 10: peripety.api.policy.v1.PolicyScenario
-	(*DecisionResult)(nil),                            // 11: peripety.api.policy.v1.DecisionResult
-	(*PolicySource)(nil),                              // 12: peripety.api.policy.v1.PolicySource
-	(*GenerationTurn)(nil),                            // 13: peripety.api.policy.v1.GenerationTurn
-	(*ScenarioCorrection)(nil),                        // 14: peripety.api.policy.v1.ScenarioCorrection
-	(*DiscardedScenario)(nil),                         // 15: peripety.api.policy.v1.DiscardedScenario
-	(*RulePatch)(nil),                                 // 16: peripety.api.policy.v1.RulePatch
-	(*AuditEntry)(nil),                                // 17: peripety.api.policy.v1.AuditEntry
-	(*JudgeResult)(nil),                               // 18: peripety.api.policy.v1.JudgeResult
-	(*ScenarioResult)(nil),                            // 19: peripety.api.policy.v1.ScenarioResult
-	(*VerificationReport)(nil),                        // 20: peripety.api.policy.v1.VerificationReport
-	(*CompiledPolicy)(nil),                            // 21: peripety.api.policy.v1.CompiledPolicy
-	(*PolicySummary)(nil),                             // 22: peripety.api.policy.v1.PolicySummary
-	(*CompileOptions)(nil),                            // 23: peripety.api.policy.v1.CompileOptions
-	(*CompilePolicyRequest)(nil),                      // 24: peripety.api.policy.v1.CompilePolicyRequest
-	(*CompilePolicyResponse)(nil),                     // 25: peripety.api.policy.v1.CompilePolicyResponse
-	(*VerifyPolicyRequest)(nil),                       // 26: peripety.api.policy.v1.VerifyPolicyRequest
-	(*VerifyPolicyResponse)(nil),                      // 27: peripety.api.policy.v1.VerifyPolicyResponse
-	(*AnalyzePolicyRequest)(nil),                      // 28: peripety.api.policy.v1.AnalyzePolicyRequest
-	(*RuleIssue)(nil),                                 // 29: peripety.api.policy.v1.RuleIssue
-	(*AnalyzePolicyResponse)(nil),                     // 30: peripety.api.policy.v1.AnalyzePolicyResponse
-	(*ExplainPolicyRequest)(nil),                      // 31: peripety.api.policy.v1.ExplainPolicyRequest
-	(*DecidedCall)(nil),                               // 32: peripety.api.policy.v1.DecidedCall
-	(*RuleStatement)(nil),                             // 33: peripety.api.policy.v1.RuleStatement
-	(*SentenceStatement)(nil),                         // 34: peripety.api.policy.v1.SentenceStatement
-	(*ExplainPolicyResponse)(nil),                     // 35: peripety.api.policy.v1.ExplainPolicyResponse
-	(*DiffPoliciesRequest)(nil),                       // 36: peripety.api.policy.v1.DiffPoliciesRequest
-	(*DecisionChange)(nil),                            // 37: peripety.api.policy.v1.DecisionChange
-	(*DiffPoliciesResponse)(nil),                      // 38: peripety.api.policy.v1.DiffPoliciesResponse
-	(*RunMutationTestsRequest)(nil),                   // 39: peripety.api.policy.v1.RunMutationTestsRequest
-	(*RunMutationTestsResponse)(nil),                  // 40: peripety.api.policy.v1.RunMutationTestsResponse
-	(*GenerateCoverageScenariosRequest)(nil),          // 41: peripety.api.policy.v1.GenerateCoverageScenariosRequest
-	(*GenerateCoverageScenariosResponse)(nil),         // 42: peripety.api.policy.v1.GenerateCoverageScenariosResponse
-	(*DecideRequest)(nil),                             // 43: peripety.api.policy.v1.DecideRequest
-	(*DecideResponse)(nil),                            // 44: peripety.api.policy.v1.DecideResponse
-	(*DecideItem)(nil),                                // 45: peripety.api.policy.v1.DecideItem
-	(*DecideManyRequest)(nil),                         // 46: peripety.api.policy.v1.DecideManyRequest
-	(*DecideOutcome)(nil),                             // 47: peripety.api.policy.v1.DecideOutcome
-	(*DecideManyResponse)(nil),                        // 48: peripety.api.policy.v1.DecideManyResponse
-	(*GetPolicyRequest)(nil),                          // 49: peripety.api.policy.v1.GetPolicyRequest
-	(*GetPolicyResponse)(nil),                         // 50: peripety.api.policy.v1.GetPolicyResponse
-	(*ListPoliciesRequest)(nil),                       // 51: peripety.api.policy.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),                      // 52: peripety.api.policy.v1.ListPoliciesResponse
-	(*DeletePolicyRequest)(nil),                       // 53: peripety.api.policy.v1.DeletePolicyRequest
-	(*DeletePolicyResponse)(nil),                      // 54: peripety.api.policy.v1.DeletePolicyResponse
-	(*ResumePolicyRunRequest)(nil),                    // 55: peripety.api.policy.v1.ResumePolicyRunRequest
-	(*ResumePolicyRunResponse)(nil),                   // 56: peripety.api.policy.v1.ResumePolicyRunResponse
-	(*GetPolicyRunRequest)(nil),                       // 57: peripety.api.policy.v1.GetPolicyRunRequest
-	(*GetPolicyRunResponse)(nil),                      // 58: peripety.api.policy.v1.GetPolicyRunResponse
-	(*ListPolicyRunsRequest)(nil),                     // 59: peripety.api.policy.v1.ListPolicyRunsRequest
-	(*ListPolicyRunsResponse)(nil),                    // 60: peripety.api.policy.v1.ListPolicyRunsResponse
-	(*CancelPolicyRunRequest)(nil),                    // 61: peripety.api.policy.v1.CancelPolicyRunRequest
-	(*CancelPolicyRunResponse)(nil),                   // 62: peripety.api.policy.v1.CancelPolicyRunResponse
-	(*DeletePolicyRunRequest)(nil),                    // 63: peripety.api.policy.v1.DeletePolicyRunRequest
-	(*DeletePolicyRunResponse)(nil),                   // 64: peripety.api.policy.v1.DeletePolicyRunResponse
-	(*CompilePolicyResponse_Progress)(nil),            // 65: peripety.api.policy.v1.CompilePolicyResponse.Progress
-	(*CompilePolicyResponse_RulesWritten)(nil),        // 66: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
-	(*CompilePolicyResponse_ScenariosWritten)(nil),    // 67: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
-	(*CompilePolicyResponse_Verified)(nil),            // 68: peripety.api.policy.v1.CompilePolicyResponse.Verified
-	(*CompilePolicyResponse_Compiled)(nil),            // 69: peripety.api.policy.v1.CompilePolicyResponse.Compiled
-	(*CompilePolicyResponse_Failed)(nil),              // 70: peripety.api.policy.v1.CompilePolicyResponse.Failed
-	(*RunMutationTestsResponse_Scored)(nil),           // 71: peripety.api.policy.v1.RunMutationTestsResponse.Scored
-	(*RunMutationTestsResponse_Mutants)(nil),          // 72: peripety.api.policy.v1.RunMutationTestsResponse.Mutants
-	(*GenerateCoverageScenariosResponse_Covered)(nil), // 73: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
-	(*v1.Finding)(nil),                                // 74: peripety.api.common.v1.Finding
-	(*v1.ModelUsage)(nil),                             // 75: peripety.api.common.v1.ModelUsage
-	(*timestamppb.Timestamp)(nil),                     // 76: google.protobuf.Timestamp
-	(*v1.Coverage)(nil),                               // 77: peripety.api.common.v1.Coverage
-	(*v1.MutationScore)(nil),                          // 78: peripety.api.common.v1.MutationScore
-	(*v1.Budget)(nil),                                 // 79: peripety.api.common.v1.Budget
-	(*v1.ItemError)(nil),                              // 80: peripety.api.common.v1.ItemError
-	(*v1.CallRun)(nil),                                // 81: peripety.api.common.v1.CallRun
-	(v1.CallRunState)(0),                              // 82: peripety.api.common.v1.CallRunState
-	(*v1.Mutant)(nil),                                 // 83: peripety.api.common.v1.Mutant
+	(ApprovalOutcome)(0),                              // 7: peripety.api.policy.v1.ApprovalOutcome
+	(*PolicyRequest)(nil),                             // 8: peripety.api.policy.v1.PolicyRequest
+	(*ArgumentRole)(nil),                              // 9: peripety.api.policy.v1.ArgumentRole
+	(*ToolAnnotation)(nil),                            // 10: peripety.api.policy.v1.ToolAnnotation
+	(*PolicyScenario)(nil),                            // 11: peripety.api.policy.v1.PolicyScenario
+	(*DecisionResult)(nil),                            // 12: peripety.api.policy.v1.DecisionResult
+	(*PolicySource)(nil),                              // 13: peripety.api.policy.v1.PolicySource
+	(*GenerationTurn)(nil),                            // 14: peripety.api.policy.v1.GenerationTurn
+	(*ScenarioCorrection)(nil),                        // 15: peripety.api.policy.v1.ScenarioCorrection
+	(*DiscardedScenario)(nil),                         // 16: peripety.api.policy.v1.DiscardedScenario
+	(*RulePatch)(nil),                                 // 17: peripety.api.policy.v1.RulePatch
+	(*AuditEntry)(nil),                                // 18: peripety.api.policy.v1.AuditEntry
+	(*JudgeResult)(nil),                               // 19: peripety.api.policy.v1.JudgeResult
+	(*ScenarioResult)(nil),                            // 20: peripety.api.policy.v1.ScenarioResult
+	(*VerificationReport)(nil),                        // 21: peripety.api.policy.v1.VerificationReport
+	(*CompiledPolicy)(nil),                            // 22: peripety.api.policy.v1.CompiledPolicy
+	(*PolicySummary)(nil),                             // 23: peripety.api.policy.v1.PolicySummary
+	(*CompileOptions)(nil),                            // 24: peripety.api.policy.v1.CompileOptions
+	(*CompilePolicyRequest)(nil),                      // 25: peripety.api.policy.v1.CompilePolicyRequest
+	(*CompilePolicyResponse)(nil),                     // 26: peripety.api.policy.v1.CompilePolicyResponse
+	(*VerifyPolicyRequest)(nil),                       // 27: peripety.api.policy.v1.VerifyPolicyRequest
+	(*VerifyPolicyResponse)(nil),                      // 28: peripety.api.policy.v1.VerifyPolicyResponse
+	(*AnalyzePolicyRequest)(nil),                      // 29: peripety.api.policy.v1.AnalyzePolicyRequest
+	(*RuleIssue)(nil),                                 // 30: peripety.api.policy.v1.RuleIssue
+	(*AnalyzePolicyResponse)(nil),                     // 31: peripety.api.policy.v1.AnalyzePolicyResponse
+	(*ExplainPolicyRequest)(nil),                      // 32: peripety.api.policy.v1.ExplainPolicyRequest
+	(*DecidedCall)(nil),                               // 33: peripety.api.policy.v1.DecidedCall
+	(*RuleStatement)(nil),                             // 34: peripety.api.policy.v1.RuleStatement
+	(*SentenceStatement)(nil),                         // 35: peripety.api.policy.v1.SentenceStatement
+	(*ExplainPolicyResponse)(nil),                     // 36: peripety.api.policy.v1.ExplainPolicyResponse
+	(*DiffPoliciesRequest)(nil),                       // 37: peripety.api.policy.v1.DiffPoliciesRequest
+	(*DecisionChange)(nil),                            // 38: peripety.api.policy.v1.DecisionChange
+	(*DiffPoliciesResponse)(nil),                      // 39: peripety.api.policy.v1.DiffPoliciesResponse
+	(*RunMutationTestsRequest)(nil),                   // 40: peripety.api.policy.v1.RunMutationTestsRequest
+	(*RunMutationTestsResponse)(nil),                  // 41: peripety.api.policy.v1.RunMutationTestsResponse
+	(*GenerateCoverageScenariosRequest)(nil),          // 42: peripety.api.policy.v1.GenerateCoverageScenariosRequest
+	(*GenerateCoverageScenariosResponse)(nil),         // 43: peripety.api.policy.v1.GenerateCoverageScenariosResponse
+	(*DecideRequest)(nil),                             // 44: peripety.api.policy.v1.DecideRequest
+	(*DecideResponse)(nil),                            // 45: peripety.api.policy.v1.DecideResponse
+	(*DecideItem)(nil),                                // 46: peripety.api.policy.v1.DecideItem
+	(*DecideManyRequest)(nil),                         // 47: peripety.api.policy.v1.DecideManyRequest
+	(*DecideOutcome)(nil),                             // 48: peripety.api.policy.v1.DecideOutcome
+	(*DecideManyResponse)(nil),                        // 49: peripety.api.policy.v1.DecideManyResponse
+	(*GetPolicyRequest)(nil),                          // 50: peripety.api.policy.v1.GetPolicyRequest
+	(*GetPolicyResponse)(nil),                         // 51: peripety.api.policy.v1.GetPolicyResponse
+	(*ListPoliciesRequest)(nil),                       // 52: peripety.api.policy.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),                      // 53: peripety.api.policy.v1.ListPoliciesResponse
+	(*DeletePolicyRequest)(nil),                       // 54: peripety.api.policy.v1.DeletePolicyRequest
+	(*DeletePolicyResponse)(nil),                      // 55: peripety.api.policy.v1.DeletePolicyResponse
+	(*ResumePolicyRunRequest)(nil),                    // 56: peripety.api.policy.v1.ResumePolicyRunRequest
+	(*ResumePolicyRunResponse)(nil),                   // 57: peripety.api.policy.v1.ResumePolicyRunResponse
+	(*GetPolicyRunRequest)(nil),                       // 58: peripety.api.policy.v1.GetPolicyRunRequest
+	(*GetPolicyRunResponse)(nil),                      // 59: peripety.api.policy.v1.GetPolicyRunResponse
+	(*ListPolicyRunsRequest)(nil),                     // 60: peripety.api.policy.v1.ListPolicyRunsRequest
+	(*ListPolicyRunsResponse)(nil),                    // 61: peripety.api.policy.v1.ListPolicyRunsResponse
+	(*CancelPolicyRunRequest)(nil),                    // 62: peripety.api.policy.v1.CancelPolicyRunRequest
+	(*CancelPolicyRunResponse)(nil),                   // 63: peripety.api.policy.v1.CancelPolicyRunResponse
+	(*DeletePolicyRunRequest)(nil),                    // 64: peripety.api.policy.v1.DeletePolicyRunRequest
+	(*DeletePolicyRunResponse)(nil),                   // 65: peripety.api.policy.v1.DeletePolicyRunResponse
+	(*PendingApproval)(nil),                           // 66: peripety.api.policy.v1.PendingApproval
+	(*ListApprovalsRequest)(nil),                      // 67: peripety.api.policy.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),                     // 68: peripety.api.policy.v1.ListApprovalsResponse
+	(*WatchApprovalsRequest)(nil),                     // 69: peripety.api.policy.v1.WatchApprovalsRequest
+	(*WatchApprovalsResponse)(nil),                    // 70: peripety.api.policy.v1.WatchApprovalsResponse
+	(*ApproveCallRequest)(nil),                        // 71: peripety.api.policy.v1.ApproveCallRequest
+	(*ApproveCallResponse)(nil),                       // 72: peripety.api.policy.v1.ApproveCallResponse
+	(*DenyCallRequest)(nil),                           // 73: peripety.api.policy.v1.DenyCallRequest
+	(*DenyCallResponse)(nil),                          // 74: peripety.api.policy.v1.DenyCallResponse
+	(*CompilePolicyResponse_Progress)(nil),            // 75: peripety.api.policy.v1.CompilePolicyResponse.Progress
+	(*CompilePolicyResponse_RulesWritten)(nil),        // 76: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
+	(*CompilePolicyResponse_ScenariosWritten)(nil),    // 77: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
+	(*CompilePolicyResponse_Verified)(nil),            // 78: peripety.api.policy.v1.CompilePolicyResponse.Verified
+	(*CompilePolicyResponse_Compiled)(nil),            // 79: peripety.api.policy.v1.CompilePolicyResponse.Compiled
+	(*CompilePolicyResponse_Failed)(nil),              // 80: peripety.api.policy.v1.CompilePolicyResponse.Failed
+	(*RunMutationTestsResponse_Scored)(nil),           // 81: peripety.api.policy.v1.RunMutationTestsResponse.Scored
+	(*RunMutationTestsResponse_Mutants)(nil),          // 82: peripety.api.policy.v1.RunMutationTestsResponse.Mutants
+	(*GenerateCoverageScenariosResponse_Covered)(nil), // 83: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
+	(*WatchApprovalsResponse_Ended)(nil),              // 84: peripety.api.policy.v1.WatchApprovalsResponse.Ended
+	(*v1.Finding)(nil),                                // 85: peripety.api.common.v1.Finding
+	(*v1.ModelUsage)(nil),                             // 86: peripety.api.common.v1.ModelUsage
+	(*timestamppb.Timestamp)(nil),                     // 87: google.protobuf.Timestamp
+	(*v1.Coverage)(nil),                               // 88: peripety.api.common.v1.Coverage
+	(*v1.MutationScore)(nil),                          // 89: peripety.api.common.v1.MutationScore
+	(*v1.Budget)(nil),                                 // 90: peripety.api.common.v1.Budget
+	(*v1.ItemError)(nil),                              // 91: peripety.api.common.v1.ItemError
+	(*v1.CallRun)(nil),                                // 92: peripety.api.common.v1.CallRun
+	(v1.CallRunState)(0),                              // 93: peripety.api.common.v1.CallRunState
+	(*v1.Mutant)(nil),                                 // 94: peripety.api.common.v1.Mutant
 }
 var file_peripety_api_policy_v1_policy_proto_depIdxs = []int32{
-	8,   // 0: peripety.api.policy.v1.ToolAnnotation.argument_roles:type_name -> peripety.api.policy.v1.ArgumentRole
-	7,   // 1: peripety.api.policy.v1.PolicyScenario.request:type_name -> peripety.api.policy.v1.PolicyRequest
+	9,   // 0: peripety.api.policy.v1.ToolAnnotation.argument_roles:type_name -> peripety.api.policy.v1.ArgumentRole
+	8,   // 1: peripety.api.policy.v1.PolicyScenario.request:type_name -> peripety.api.policy.v1.PolicyRequest
 	1,   // 2: peripety.api.policy.v1.PolicyScenario.expected:type_name -> peripety.api.policy.v1.Expectation
 	2,   // 3: peripety.api.policy.v1.PolicyScenario.source:type_name -> peripety.api.policy.v1.ScenarioSource
 	0,   // 4: peripety.api.policy.v1.DecisionResult.decision:type_name -> peripety.api.policy.v1.Decision
-	74,  // 5: peripety.api.policy.v1.DecisionResult.errors:type_name -> peripety.api.common.v1.Finding
-	75,  // 6: peripety.api.policy.v1.GenerationTurn.usage:type_name -> peripety.api.common.v1.ModelUsage
+	85,  // 5: peripety.api.policy.v1.DecisionResult.errors:type_name -> peripety.api.common.v1.Finding
+	86,  // 6: peripety.api.policy.v1.GenerationTurn.usage:type_name -> peripety.api.common.v1.ModelUsage
 	1,   // 7: peripety.api.policy.v1.ScenarioCorrection.original:type_name -> peripety.api.policy.v1.Expectation
 	1,   // 8: peripety.api.policy.v1.ScenarioCorrection.corrected:type_name -> peripety.api.policy.v1.Expectation
-	10,  // 9: peripety.api.policy.v1.DiscardedScenario.scenario:type_name -> peripety.api.policy.v1.PolicyScenario
+	11,  // 9: peripety.api.policy.v1.DiscardedScenario.scenario:type_name -> peripety.api.policy.v1.PolicyScenario
 	0,   // 10: peripety.api.policy.v1.DiscardedScenario.actual:type_name -> peripety.api.policy.v1.Decision
 	4,   // 11: peripety.api.policy.v1.RulePatch.kind:type_name -> peripety.api.policy.v1.RulePatchKind
-	14,  // 12: peripety.api.policy.v1.AuditEntry.correction:type_name -> peripety.api.policy.v1.ScenarioCorrection
-	15,  // 13: peripety.api.policy.v1.AuditEntry.discarded:type_name -> peripety.api.policy.v1.DiscardedScenario
-	16,  // 14: peripety.api.policy.v1.AuditEntry.rule_patch:type_name -> peripety.api.policy.v1.RulePatch
-	18,  // 15: peripety.api.policy.v1.AuditEntry.judge_result:type_name -> peripety.api.policy.v1.JudgeResult
-	76,  // 16: peripety.api.policy.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	15,  // 12: peripety.api.policy.v1.AuditEntry.correction:type_name -> peripety.api.policy.v1.ScenarioCorrection
+	16,  // 13: peripety.api.policy.v1.AuditEntry.discarded:type_name -> peripety.api.policy.v1.DiscardedScenario
+	17,  // 14: peripety.api.policy.v1.AuditEntry.rule_patch:type_name -> peripety.api.policy.v1.RulePatch
+	19,  // 15: peripety.api.policy.v1.AuditEntry.judge_result:type_name -> peripety.api.policy.v1.JudgeResult
+	87,  // 16: peripety.api.policy.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
 	3,   // 17: peripety.api.policy.v1.JudgeResult.fault:type_name -> peripety.api.policy.v1.FaultAttribution
-	11,  // 18: peripety.api.policy.v1.ScenarioResult.actual:type_name -> peripety.api.policy.v1.DecisionResult
-	19,  // 19: peripety.api.policy.v1.VerificationReport.results:type_name -> peripety.api.policy.v1.ScenarioResult
-	77,  // 20: peripety.api.policy.v1.VerificationReport.coverage:type_name -> peripety.api.common.v1.Coverage
-	78,  // 21: peripety.api.policy.v1.VerificationReport.mutation:type_name -> peripety.api.common.v1.MutationScore
-	10,  // 22: peripety.api.policy.v1.CompiledPolicy.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	20,  // 23: peripety.api.policy.v1.CompiledPolicy.verification:type_name -> peripety.api.policy.v1.VerificationReport
-	17,  // 24: peripety.api.policy.v1.CompiledPolicy.audit:type_name -> peripety.api.policy.v1.AuditEntry
-	76,  // 25: peripety.api.policy.v1.CompiledPolicy.create_time:type_name -> google.protobuf.Timestamp
-	76,  // 26: peripety.api.policy.v1.PolicySummary.create_time:type_name -> google.protobuf.Timestamp
-	9,   // 27: peripety.api.policy.v1.CompilePolicyRequest.tools:type_name -> peripety.api.policy.v1.ToolAnnotation
-	10,  // 28: peripety.api.policy.v1.CompilePolicyRequest.handwritten_scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	23,  // 29: peripety.api.policy.v1.CompilePolicyRequest.options:type_name -> peripety.api.policy.v1.CompileOptions
-	79,  // 30: peripety.api.policy.v1.CompilePolicyRequest.budget:type_name -> peripety.api.common.v1.Budget
-	65,  // 31: peripety.api.policy.v1.CompilePolicyResponse.progress:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Progress
-	66,  // 32: peripety.api.policy.v1.CompilePolicyResponse.rules_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
-	67,  // 33: peripety.api.policy.v1.CompilePolicyResponse.scenarios_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
-	68,  // 34: peripety.api.policy.v1.CompilePolicyResponse.verified:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Verified
-	17,  // 35: peripety.api.policy.v1.CompilePolicyResponse.decided:type_name -> peripety.api.policy.v1.AuditEntry
-	69,  // 36: peripety.api.policy.v1.CompilePolicyResponse.compiled:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Compiled
-	70,  // 37: peripety.api.policy.v1.CompilePolicyResponse.failed:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Failed
-	12,  // 38: peripety.api.policy.v1.VerifyPolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
-	10,  // 39: peripety.api.policy.v1.VerifyPolicyRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	20,  // 40: peripety.api.policy.v1.VerifyPolicyResponse.verification:type_name -> peripety.api.policy.v1.VerificationReport
-	74,  // 41: peripety.api.policy.v1.VerifyPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
-	12,  // 42: peripety.api.policy.v1.AnalyzePolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	12,  // 18: peripety.api.policy.v1.ScenarioResult.actual:type_name -> peripety.api.policy.v1.DecisionResult
+	20,  // 19: peripety.api.policy.v1.VerificationReport.results:type_name -> peripety.api.policy.v1.ScenarioResult
+	88,  // 20: peripety.api.policy.v1.VerificationReport.coverage:type_name -> peripety.api.common.v1.Coverage
+	89,  // 21: peripety.api.policy.v1.VerificationReport.mutation:type_name -> peripety.api.common.v1.MutationScore
+	11,  // 22: peripety.api.policy.v1.CompiledPolicy.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	21,  // 23: peripety.api.policy.v1.CompiledPolicy.verification:type_name -> peripety.api.policy.v1.VerificationReport
+	18,  // 24: peripety.api.policy.v1.CompiledPolicy.audit:type_name -> peripety.api.policy.v1.AuditEntry
+	87,  // 25: peripety.api.policy.v1.CompiledPolicy.create_time:type_name -> google.protobuf.Timestamp
+	87,  // 26: peripety.api.policy.v1.PolicySummary.create_time:type_name -> google.protobuf.Timestamp
+	10,  // 27: peripety.api.policy.v1.CompilePolicyRequest.tools:type_name -> peripety.api.policy.v1.ToolAnnotation
+	11,  // 28: peripety.api.policy.v1.CompilePolicyRequest.handwritten_scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	24,  // 29: peripety.api.policy.v1.CompilePolicyRequest.options:type_name -> peripety.api.policy.v1.CompileOptions
+	90,  // 30: peripety.api.policy.v1.CompilePolicyRequest.budget:type_name -> peripety.api.common.v1.Budget
+	75,  // 31: peripety.api.policy.v1.CompilePolicyResponse.progress:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Progress
+	76,  // 32: peripety.api.policy.v1.CompilePolicyResponse.rules_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
+	77,  // 33: peripety.api.policy.v1.CompilePolicyResponse.scenarios_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
+	78,  // 34: peripety.api.policy.v1.CompilePolicyResponse.verified:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Verified
+	18,  // 35: peripety.api.policy.v1.CompilePolicyResponse.decided:type_name -> peripety.api.policy.v1.AuditEntry
+	79,  // 36: peripety.api.policy.v1.CompilePolicyResponse.compiled:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Compiled
+	80,  // 37: peripety.api.policy.v1.CompilePolicyResponse.failed:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Failed
+	13,  // 38: peripety.api.policy.v1.VerifyPolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	11,  // 39: peripety.api.policy.v1.VerifyPolicyRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	21,  // 40: peripety.api.policy.v1.VerifyPolicyResponse.verification:type_name -> peripety.api.policy.v1.VerificationReport
+	85,  // 41: peripety.api.policy.v1.VerifyPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
+	13,  // 42: peripety.api.policy.v1.AnalyzePolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	6,   // 43: peripety.api.policy.v1.RuleIssue.kind:type_name -> peripety.api.policy.v1.RuleIssueKind
-	7,   // 44: peripety.api.policy.v1.RuleIssue.witness:type_name -> peripety.api.policy.v1.PolicyRequest
-	29,  // 45: peripety.api.policy.v1.AnalyzePolicyResponse.issues:type_name -> peripety.api.policy.v1.RuleIssue
-	74,  // 46: peripety.api.policy.v1.AnalyzePolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
-	12,  // 47: peripety.api.policy.v1.ExplainPolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
-	7,   // 48: peripety.api.policy.v1.DecidedCall.request:type_name -> peripety.api.policy.v1.PolicyRequest
-	11,  // 49: peripety.api.policy.v1.DecidedCall.decision:type_name -> peripety.api.policy.v1.DecisionResult
-	32,  // 50: peripety.api.policy.v1.RuleStatement.decided:type_name -> peripety.api.policy.v1.DecidedCall
-	32,  // 51: peripety.api.policy.v1.RuleStatement.nearest:type_name -> peripety.api.policy.v1.DecidedCall
-	33,  // 52: peripety.api.policy.v1.SentenceStatement.rules:type_name -> peripety.api.policy.v1.RuleStatement
-	34,  // 53: peripety.api.policy.v1.ExplainPolicyResponse.sentences:type_name -> peripety.api.policy.v1.SentenceStatement
-	74,  // 54: peripety.api.policy.v1.ExplainPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
-	12,  // 55: peripety.api.policy.v1.DiffPoliciesRequest.before:type_name -> peripety.api.policy.v1.PolicySource
-	12,  // 56: peripety.api.policy.v1.DiffPoliciesRequest.after:type_name -> peripety.api.policy.v1.PolicySource
-	7,   // 57: peripety.api.policy.v1.DecisionChange.witness:type_name -> peripety.api.policy.v1.PolicyRequest
-	11,  // 58: peripety.api.policy.v1.DecisionChange.before:type_name -> peripety.api.policy.v1.DecisionResult
-	11,  // 59: peripety.api.policy.v1.DecisionChange.after:type_name -> peripety.api.policy.v1.DecisionResult
-	37,  // 60: peripety.api.policy.v1.DiffPoliciesResponse.changes:type_name -> peripety.api.policy.v1.DecisionChange
-	16,  // 61: peripety.api.policy.v1.DiffPoliciesResponse.rule_changes:type_name -> peripety.api.policy.v1.RulePatch
-	74,  // 62: peripety.api.policy.v1.DiffPoliciesResponse.findings:type_name -> peripety.api.common.v1.Finding
-	12,  // 63: peripety.api.policy.v1.RunMutationTestsRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
-	10,  // 64: peripety.api.policy.v1.RunMutationTestsRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	72,  // 65: peripety.api.policy.v1.RunMutationTestsResponse.mutants:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Mutants
-	71,  // 66: peripety.api.policy.v1.RunMutationTestsResponse.scored:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Scored
-	12,  // 67: peripety.api.policy.v1.GenerateCoverageScenariosRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
-	10,  // 68: peripety.api.policy.v1.GenerateCoverageScenariosRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	10,  // 69: peripety.api.policy.v1.GenerateCoverageScenariosResponse.scenario:type_name -> peripety.api.policy.v1.PolicyScenario
-	73,  // 70: peripety.api.policy.v1.GenerateCoverageScenariosResponse.covered:type_name -> peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
-	12,  // 71: peripety.api.policy.v1.DecideRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
-	7,   // 72: peripety.api.policy.v1.DecideRequest.request:type_name -> peripety.api.policy.v1.PolicyRequest
-	11,  // 73: peripety.api.policy.v1.DecideResponse.result:type_name -> peripety.api.policy.v1.DecisionResult
-	7,   // 74: peripety.api.policy.v1.DecideItem.request:type_name -> peripety.api.policy.v1.PolicyRequest
-	12,  // 75: peripety.api.policy.v1.DecideManyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
-	45,  // 76: peripety.api.policy.v1.DecideManyRequest.items:type_name -> peripety.api.policy.v1.DecideItem
-	11,  // 77: peripety.api.policy.v1.DecideOutcome.result:type_name -> peripety.api.policy.v1.DecisionResult
-	80,  // 78: peripety.api.policy.v1.DecideOutcome.error:type_name -> peripety.api.common.v1.ItemError
-	47,  // 79: peripety.api.policy.v1.DecideManyResponse.outcomes:type_name -> peripety.api.policy.v1.DecideOutcome
-	21,  // 80: peripety.api.policy.v1.GetPolicyResponse.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
-	22,  // 81: peripety.api.policy.v1.ListPoliciesResponse.policies:type_name -> peripety.api.policy.v1.PolicySummary
-	25,  // 82: peripety.api.policy.v1.ResumePolicyRunResponse.event:type_name -> peripety.api.policy.v1.CompilePolicyResponse
-	81,  // 83: peripety.api.policy.v1.GetPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
-	82,  // 84: peripety.api.policy.v1.ListPolicyRunsRequest.state:type_name -> peripety.api.common.v1.CallRunState
-	81,  // 85: peripety.api.policy.v1.ListPolicyRunsResponse.runs:type_name -> peripety.api.common.v1.CallRun
-	81,  // 86: peripety.api.policy.v1.CancelPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
-	5,   // 87: peripety.api.policy.v1.CompilePolicyResponse.Progress.phase:type_name -> peripety.api.policy.v1.CompilePhase
-	74,  // 88: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten.findings:type_name -> peripety.api.common.v1.Finding
-	10,  // 89: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	13,  // 90: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.turn:type_name -> peripety.api.policy.v1.GenerationTurn
-	19,  // 91: peripety.api.policy.v1.CompilePolicyResponse.Verified.failures:type_name -> peripety.api.policy.v1.ScenarioResult
-	21,  // 92: peripety.api.policy.v1.CompilePolicyResponse.Compiled.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
-	75,  // 93: peripety.api.policy.v1.CompilePolicyResponse.Compiled.usage:type_name -> peripety.api.common.v1.ModelUsage
-	13,  // 94: peripety.api.policy.v1.CompilePolicyResponse.Compiled.turns:type_name -> peripety.api.policy.v1.GenerationTurn
-	74,  // 95: peripety.api.policy.v1.CompilePolicyResponse.Compiled.findings:type_name -> peripety.api.common.v1.Finding
-	74,  // 96: peripety.api.policy.v1.CompilePolicyResponse.Failed.findings:type_name -> peripety.api.common.v1.Finding
-	10,  // 97: peripety.api.policy.v1.CompilePolicyResponse.Failed.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	20,  // 98: peripety.api.policy.v1.CompilePolicyResponse.Failed.verification:type_name -> peripety.api.policy.v1.VerificationReport
-	17,  // 99: peripety.api.policy.v1.CompilePolicyResponse.Failed.audit:type_name -> peripety.api.policy.v1.AuditEntry
-	75,  // 100: peripety.api.policy.v1.CompilePolicyResponse.Failed.usage:type_name -> peripety.api.common.v1.ModelUsage
-	78,  // 101: peripety.api.policy.v1.RunMutationTestsResponse.Scored.score:type_name -> peripety.api.common.v1.MutationScore
-	74,  // 102: peripety.api.policy.v1.RunMutationTestsResponse.Scored.findings:type_name -> peripety.api.common.v1.Finding
-	83,  // 103: peripety.api.policy.v1.RunMutationTestsResponse.Mutants.mutants:type_name -> peripety.api.common.v1.Mutant
-	77,  // 104: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.coverage:type_name -> peripety.api.common.v1.Coverage
-	78,  // 105: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.mutation:type_name -> peripety.api.common.v1.MutationScore
-	74,  // 106: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.findings:type_name -> peripety.api.common.v1.Finding
-	24,  // 107: peripety.api.policy.v1.PolicyService.CompilePolicy:input_type -> peripety.api.policy.v1.CompilePolicyRequest
-	26,  // 108: peripety.api.policy.v1.PolicyService.VerifyPolicy:input_type -> peripety.api.policy.v1.VerifyPolicyRequest
-	28,  // 109: peripety.api.policy.v1.PolicyService.AnalyzePolicy:input_type -> peripety.api.policy.v1.AnalyzePolicyRequest
-	31,  // 110: peripety.api.policy.v1.PolicyService.ExplainPolicy:input_type -> peripety.api.policy.v1.ExplainPolicyRequest
-	36,  // 111: peripety.api.policy.v1.PolicyService.DiffPolicies:input_type -> peripety.api.policy.v1.DiffPoliciesRequest
-	39,  // 112: peripety.api.policy.v1.PolicyService.RunMutationTests:input_type -> peripety.api.policy.v1.RunMutationTestsRequest
-	41,  // 113: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:input_type -> peripety.api.policy.v1.GenerateCoverageScenariosRequest
-	43,  // 114: peripety.api.policy.v1.PolicyService.Decide:input_type -> peripety.api.policy.v1.DecideRequest
-	46,  // 115: peripety.api.policy.v1.PolicyService.DecideMany:input_type -> peripety.api.policy.v1.DecideManyRequest
-	49,  // 116: peripety.api.policy.v1.PolicyService.GetPolicy:input_type -> peripety.api.policy.v1.GetPolicyRequest
-	51,  // 117: peripety.api.policy.v1.PolicyService.ListPolicies:input_type -> peripety.api.policy.v1.ListPoliciesRequest
-	53,  // 118: peripety.api.policy.v1.PolicyService.DeletePolicy:input_type -> peripety.api.policy.v1.DeletePolicyRequest
-	55,  // 119: peripety.api.policy.v1.PolicyService.ResumePolicyRun:input_type -> peripety.api.policy.v1.ResumePolicyRunRequest
-	57,  // 120: peripety.api.policy.v1.PolicyService.GetPolicyRun:input_type -> peripety.api.policy.v1.GetPolicyRunRequest
-	59,  // 121: peripety.api.policy.v1.PolicyService.ListPolicyRuns:input_type -> peripety.api.policy.v1.ListPolicyRunsRequest
-	61,  // 122: peripety.api.policy.v1.PolicyService.CancelPolicyRun:input_type -> peripety.api.policy.v1.CancelPolicyRunRequest
-	63,  // 123: peripety.api.policy.v1.PolicyService.DeletePolicyRun:input_type -> peripety.api.policy.v1.DeletePolicyRunRequest
-	25,  // 124: peripety.api.policy.v1.PolicyService.CompilePolicy:output_type -> peripety.api.policy.v1.CompilePolicyResponse
-	27,  // 125: peripety.api.policy.v1.PolicyService.VerifyPolicy:output_type -> peripety.api.policy.v1.VerifyPolicyResponse
-	30,  // 126: peripety.api.policy.v1.PolicyService.AnalyzePolicy:output_type -> peripety.api.policy.v1.AnalyzePolicyResponse
-	35,  // 127: peripety.api.policy.v1.PolicyService.ExplainPolicy:output_type -> peripety.api.policy.v1.ExplainPolicyResponse
-	38,  // 128: peripety.api.policy.v1.PolicyService.DiffPolicies:output_type -> peripety.api.policy.v1.DiffPoliciesResponse
-	40,  // 129: peripety.api.policy.v1.PolicyService.RunMutationTests:output_type -> peripety.api.policy.v1.RunMutationTestsResponse
-	42,  // 130: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:output_type -> peripety.api.policy.v1.GenerateCoverageScenariosResponse
-	44,  // 131: peripety.api.policy.v1.PolicyService.Decide:output_type -> peripety.api.policy.v1.DecideResponse
-	48,  // 132: peripety.api.policy.v1.PolicyService.DecideMany:output_type -> peripety.api.policy.v1.DecideManyResponse
-	50,  // 133: peripety.api.policy.v1.PolicyService.GetPolicy:output_type -> peripety.api.policy.v1.GetPolicyResponse
-	52,  // 134: peripety.api.policy.v1.PolicyService.ListPolicies:output_type -> peripety.api.policy.v1.ListPoliciesResponse
-	54,  // 135: peripety.api.policy.v1.PolicyService.DeletePolicy:output_type -> peripety.api.policy.v1.DeletePolicyResponse
-	56,  // 136: peripety.api.policy.v1.PolicyService.ResumePolicyRun:output_type -> peripety.api.policy.v1.ResumePolicyRunResponse
-	58,  // 137: peripety.api.policy.v1.PolicyService.GetPolicyRun:output_type -> peripety.api.policy.v1.GetPolicyRunResponse
-	60,  // 138: peripety.api.policy.v1.PolicyService.ListPolicyRuns:output_type -> peripety.api.policy.v1.ListPolicyRunsResponse
-	62,  // 139: peripety.api.policy.v1.PolicyService.CancelPolicyRun:output_type -> peripety.api.policy.v1.CancelPolicyRunResponse
-	64,  // 140: peripety.api.policy.v1.PolicyService.DeletePolicyRun:output_type -> peripety.api.policy.v1.DeletePolicyRunResponse
-	124, // [124:141] is the sub-list for method output_type
-	107, // [107:124] is the sub-list for method input_type
-	107, // [107:107] is the sub-list for extension type_name
-	107, // [107:107] is the sub-list for extension extendee
-	0,   // [0:107] is the sub-list for field type_name
+	8,   // 44: peripety.api.policy.v1.RuleIssue.witness:type_name -> peripety.api.policy.v1.PolicyRequest
+	30,  // 45: peripety.api.policy.v1.AnalyzePolicyResponse.issues:type_name -> peripety.api.policy.v1.RuleIssue
+	85,  // 46: peripety.api.policy.v1.AnalyzePolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
+	13,  // 47: peripety.api.policy.v1.ExplainPolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	8,   // 48: peripety.api.policy.v1.DecidedCall.request:type_name -> peripety.api.policy.v1.PolicyRequest
+	12,  // 49: peripety.api.policy.v1.DecidedCall.decision:type_name -> peripety.api.policy.v1.DecisionResult
+	33,  // 50: peripety.api.policy.v1.RuleStatement.decided:type_name -> peripety.api.policy.v1.DecidedCall
+	33,  // 51: peripety.api.policy.v1.RuleStatement.nearest:type_name -> peripety.api.policy.v1.DecidedCall
+	34,  // 52: peripety.api.policy.v1.SentenceStatement.rules:type_name -> peripety.api.policy.v1.RuleStatement
+	35,  // 53: peripety.api.policy.v1.ExplainPolicyResponse.sentences:type_name -> peripety.api.policy.v1.SentenceStatement
+	85,  // 54: peripety.api.policy.v1.ExplainPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
+	13,  // 55: peripety.api.policy.v1.DiffPoliciesRequest.before:type_name -> peripety.api.policy.v1.PolicySource
+	13,  // 56: peripety.api.policy.v1.DiffPoliciesRequest.after:type_name -> peripety.api.policy.v1.PolicySource
+	8,   // 57: peripety.api.policy.v1.DecisionChange.witness:type_name -> peripety.api.policy.v1.PolicyRequest
+	12,  // 58: peripety.api.policy.v1.DecisionChange.before:type_name -> peripety.api.policy.v1.DecisionResult
+	12,  // 59: peripety.api.policy.v1.DecisionChange.after:type_name -> peripety.api.policy.v1.DecisionResult
+	38,  // 60: peripety.api.policy.v1.DiffPoliciesResponse.changes:type_name -> peripety.api.policy.v1.DecisionChange
+	17,  // 61: peripety.api.policy.v1.DiffPoliciesResponse.rule_changes:type_name -> peripety.api.policy.v1.RulePatch
+	85,  // 62: peripety.api.policy.v1.DiffPoliciesResponse.findings:type_name -> peripety.api.common.v1.Finding
+	13,  // 63: peripety.api.policy.v1.RunMutationTestsRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	11,  // 64: peripety.api.policy.v1.RunMutationTestsRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	82,  // 65: peripety.api.policy.v1.RunMutationTestsResponse.mutants:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Mutants
+	81,  // 66: peripety.api.policy.v1.RunMutationTestsResponse.scored:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Scored
+	13,  // 67: peripety.api.policy.v1.GenerateCoverageScenariosRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	11,  // 68: peripety.api.policy.v1.GenerateCoverageScenariosRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	11,  // 69: peripety.api.policy.v1.GenerateCoverageScenariosResponse.scenario:type_name -> peripety.api.policy.v1.PolicyScenario
+	83,  // 70: peripety.api.policy.v1.GenerateCoverageScenariosResponse.covered:type_name -> peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
+	13,  // 71: peripety.api.policy.v1.DecideRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	8,   // 72: peripety.api.policy.v1.DecideRequest.request:type_name -> peripety.api.policy.v1.PolicyRequest
+	12,  // 73: peripety.api.policy.v1.DecideResponse.result:type_name -> peripety.api.policy.v1.DecisionResult
+	8,   // 74: peripety.api.policy.v1.DecideItem.request:type_name -> peripety.api.policy.v1.PolicyRequest
+	13,  // 75: peripety.api.policy.v1.DecideManyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	46,  // 76: peripety.api.policy.v1.DecideManyRequest.items:type_name -> peripety.api.policy.v1.DecideItem
+	12,  // 77: peripety.api.policy.v1.DecideOutcome.result:type_name -> peripety.api.policy.v1.DecisionResult
+	91,  // 78: peripety.api.policy.v1.DecideOutcome.error:type_name -> peripety.api.common.v1.ItemError
+	48,  // 79: peripety.api.policy.v1.DecideManyResponse.outcomes:type_name -> peripety.api.policy.v1.DecideOutcome
+	22,  // 80: peripety.api.policy.v1.GetPolicyResponse.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
+	23,  // 81: peripety.api.policy.v1.ListPoliciesResponse.policies:type_name -> peripety.api.policy.v1.PolicySummary
+	26,  // 82: peripety.api.policy.v1.ResumePolicyRunResponse.event:type_name -> peripety.api.policy.v1.CompilePolicyResponse
+	92,  // 83: peripety.api.policy.v1.GetPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
+	93,  // 84: peripety.api.policy.v1.ListPolicyRunsRequest.state:type_name -> peripety.api.common.v1.CallRunState
+	92,  // 85: peripety.api.policy.v1.ListPolicyRunsResponse.runs:type_name -> peripety.api.common.v1.CallRun
+	92,  // 86: peripety.api.policy.v1.CancelPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
+	8,   // 87: peripety.api.policy.v1.PendingApproval.request:type_name -> peripety.api.policy.v1.PolicyRequest
+	87,  // 88: peripety.api.policy.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
+	87,  // 89: peripety.api.policy.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	66,  // 90: peripety.api.policy.v1.ListApprovalsResponse.approvals:type_name -> peripety.api.policy.v1.PendingApproval
+	66,  // 91: peripety.api.policy.v1.WatchApprovalsResponse.waiting:type_name -> peripety.api.policy.v1.PendingApproval
+	84,  // 92: peripety.api.policy.v1.WatchApprovalsResponse.ended:type_name -> peripety.api.policy.v1.WatchApprovalsResponse.Ended
+	5,   // 93: peripety.api.policy.v1.CompilePolicyResponse.Progress.phase:type_name -> peripety.api.policy.v1.CompilePhase
+	85,  // 94: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten.findings:type_name -> peripety.api.common.v1.Finding
+	11,  // 95: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	14,  // 96: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.turn:type_name -> peripety.api.policy.v1.GenerationTurn
+	20,  // 97: peripety.api.policy.v1.CompilePolicyResponse.Verified.failures:type_name -> peripety.api.policy.v1.ScenarioResult
+	22,  // 98: peripety.api.policy.v1.CompilePolicyResponse.Compiled.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
+	86,  // 99: peripety.api.policy.v1.CompilePolicyResponse.Compiled.usage:type_name -> peripety.api.common.v1.ModelUsage
+	14,  // 100: peripety.api.policy.v1.CompilePolicyResponse.Compiled.turns:type_name -> peripety.api.policy.v1.GenerationTurn
+	85,  // 101: peripety.api.policy.v1.CompilePolicyResponse.Compiled.findings:type_name -> peripety.api.common.v1.Finding
+	85,  // 102: peripety.api.policy.v1.CompilePolicyResponse.Failed.findings:type_name -> peripety.api.common.v1.Finding
+	11,  // 103: peripety.api.policy.v1.CompilePolicyResponse.Failed.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	21,  // 104: peripety.api.policy.v1.CompilePolicyResponse.Failed.verification:type_name -> peripety.api.policy.v1.VerificationReport
+	18,  // 105: peripety.api.policy.v1.CompilePolicyResponse.Failed.audit:type_name -> peripety.api.policy.v1.AuditEntry
+	86,  // 106: peripety.api.policy.v1.CompilePolicyResponse.Failed.usage:type_name -> peripety.api.common.v1.ModelUsage
+	89,  // 107: peripety.api.policy.v1.RunMutationTestsResponse.Scored.score:type_name -> peripety.api.common.v1.MutationScore
+	85,  // 108: peripety.api.policy.v1.RunMutationTestsResponse.Scored.findings:type_name -> peripety.api.common.v1.Finding
+	94,  // 109: peripety.api.policy.v1.RunMutationTestsResponse.Mutants.mutants:type_name -> peripety.api.common.v1.Mutant
+	88,  // 110: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.coverage:type_name -> peripety.api.common.v1.Coverage
+	89,  // 111: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.mutation:type_name -> peripety.api.common.v1.MutationScore
+	85,  // 112: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.findings:type_name -> peripety.api.common.v1.Finding
+	7,   // 113: peripety.api.policy.v1.WatchApprovalsResponse.Ended.outcome:type_name -> peripety.api.policy.v1.ApprovalOutcome
+	25,  // 114: peripety.api.policy.v1.PolicyService.CompilePolicy:input_type -> peripety.api.policy.v1.CompilePolicyRequest
+	27,  // 115: peripety.api.policy.v1.PolicyService.VerifyPolicy:input_type -> peripety.api.policy.v1.VerifyPolicyRequest
+	29,  // 116: peripety.api.policy.v1.PolicyService.AnalyzePolicy:input_type -> peripety.api.policy.v1.AnalyzePolicyRequest
+	32,  // 117: peripety.api.policy.v1.PolicyService.ExplainPolicy:input_type -> peripety.api.policy.v1.ExplainPolicyRequest
+	37,  // 118: peripety.api.policy.v1.PolicyService.DiffPolicies:input_type -> peripety.api.policy.v1.DiffPoliciesRequest
+	40,  // 119: peripety.api.policy.v1.PolicyService.RunMutationTests:input_type -> peripety.api.policy.v1.RunMutationTestsRequest
+	42,  // 120: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:input_type -> peripety.api.policy.v1.GenerateCoverageScenariosRequest
+	44,  // 121: peripety.api.policy.v1.PolicyService.Decide:input_type -> peripety.api.policy.v1.DecideRequest
+	47,  // 122: peripety.api.policy.v1.PolicyService.DecideMany:input_type -> peripety.api.policy.v1.DecideManyRequest
+	50,  // 123: peripety.api.policy.v1.PolicyService.GetPolicy:input_type -> peripety.api.policy.v1.GetPolicyRequest
+	52,  // 124: peripety.api.policy.v1.PolicyService.ListPolicies:input_type -> peripety.api.policy.v1.ListPoliciesRequest
+	54,  // 125: peripety.api.policy.v1.PolicyService.DeletePolicy:input_type -> peripety.api.policy.v1.DeletePolicyRequest
+	56,  // 126: peripety.api.policy.v1.PolicyService.ResumePolicyRun:input_type -> peripety.api.policy.v1.ResumePolicyRunRequest
+	58,  // 127: peripety.api.policy.v1.PolicyService.GetPolicyRun:input_type -> peripety.api.policy.v1.GetPolicyRunRequest
+	60,  // 128: peripety.api.policy.v1.PolicyService.ListPolicyRuns:input_type -> peripety.api.policy.v1.ListPolicyRunsRequest
+	62,  // 129: peripety.api.policy.v1.PolicyService.CancelPolicyRun:input_type -> peripety.api.policy.v1.CancelPolicyRunRequest
+	64,  // 130: peripety.api.policy.v1.PolicyService.DeletePolicyRun:input_type -> peripety.api.policy.v1.DeletePolicyRunRequest
+	67,  // 131: peripety.api.policy.v1.ApprovalService.ListApprovals:input_type -> peripety.api.policy.v1.ListApprovalsRequest
+	69,  // 132: peripety.api.policy.v1.ApprovalService.WatchApprovals:input_type -> peripety.api.policy.v1.WatchApprovalsRequest
+	71,  // 133: peripety.api.policy.v1.ApprovalService.ApproveCall:input_type -> peripety.api.policy.v1.ApproveCallRequest
+	73,  // 134: peripety.api.policy.v1.ApprovalService.DenyCall:input_type -> peripety.api.policy.v1.DenyCallRequest
+	26,  // 135: peripety.api.policy.v1.PolicyService.CompilePolicy:output_type -> peripety.api.policy.v1.CompilePolicyResponse
+	28,  // 136: peripety.api.policy.v1.PolicyService.VerifyPolicy:output_type -> peripety.api.policy.v1.VerifyPolicyResponse
+	31,  // 137: peripety.api.policy.v1.PolicyService.AnalyzePolicy:output_type -> peripety.api.policy.v1.AnalyzePolicyResponse
+	36,  // 138: peripety.api.policy.v1.PolicyService.ExplainPolicy:output_type -> peripety.api.policy.v1.ExplainPolicyResponse
+	39,  // 139: peripety.api.policy.v1.PolicyService.DiffPolicies:output_type -> peripety.api.policy.v1.DiffPoliciesResponse
+	41,  // 140: peripety.api.policy.v1.PolicyService.RunMutationTests:output_type -> peripety.api.policy.v1.RunMutationTestsResponse
+	43,  // 141: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:output_type -> peripety.api.policy.v1.GenerateCoverageScenariosResponse
+	45,  // 142: peripety.api.policy.v1.PolicyService.Decide:output_type -> peripety.api.policy.v1.DecideResponse
+	49,  // 143: peripety.api.policy.v1.PolicyService.DecideMany:output_type -> peripety.api.policy.v1.DecideManyResponse
+	51,  // 144: peripety.api.policy.v1.PolicyService.GetPolicy:output_type -> peripety.api.policy.v1.GetPolicyResponse
+	53,  // 145: peripety.api.policy.v1.PolicyService.ListPolicies:output_type -> peripety.api.policy.v1.ListPoliciesResponse
+	55,  // 146: peripety.api.policy.v1.PolicyService.DeletePolicy:output_type -> peripety.api.policy.v1.DeletePolicyResponse
+	57,  // 147: peripety.api.policy.v1.PolicyService.ResumePolicyRun:output_type -> peripety.api.policy.v1.ResumePolicyRunResponse
+	59,  // 148: peripety.api.policy.v1.PolicyService.GetPolicyRun:output_type -> peripety.api.policy.v1.GetPolicyRunResponse
+	61,  // 149: peripety.api.policy.v1.PolicyService.ListPolicyRuns:output_type -> peripety.api.policy.v1.ListPolicyRunsResponse
+	63,  // 150: peripety.api.policy.v1.PolicyService.CancelPolicyRun:output_type -> peripety.api.policy.v1.CancelPolicyRunResponse
+	65,  // 151: peripety.api.policy.v1.PolicyService.DeletePolicyRun:output_type -> peripety.api.policy.v1.DeletePolicyRunResponse
+	68,  // 152: peripety.api.policy.v1.ApprovalService.ListApprovals:output_type -> peripety.api.policy.v1.ListApprovalsResponse
+	70,  // 153: peripety.api.policy.v1.ApprovalService.WatchApprovals:output_type -> peripety.api.policy.v1.WatchApprovalsResponse
+	72,  // 154: peripety.api.policy.v1.ApprovalService.ApproveCall:output_type -> peripety.api.policy.v1.ApproveCallResponse
+	74,  // 155: peripety.api.policy.v1.ApprovalService.DenyCall:output_type -> peripety.api.policy.v1.DenyCallResponse
+	135, // [135:156] is the sub-list for method output_type
+	114, // [114:135] is the sub-list for method input_type
+	114, // [114:114] is the sub-list for extension type_name
+	114, // [114:114] is the sub-list for extension extendee
+	0,   // [0:114] is the sub-list for field type_name
 }
 
 func init() { file_peripety_api_policy_v1_policy_proto_init() }
@@ -5857,15 +6598,19 @@ func file_peripety_api_policy_v1_policy_proto_init() {
 		(*DecideOutcome_Result)(nil),
 		(*DecideOutcome_Error)(nil),
 	}
+	file_peripety_api_policy_v1_policy_proto_msgTypes[62].OneofWrappers = []any{
+		(*WatchApprovalsResponse_Waiting)(nil),
+		(*WatchApprovalsResponse_Ended_)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_peripety_api_policy_v1_policy_proto_rawDesc), len(file_peripety_api_policy_v1_policy_proto_rawDesc)),
-			NumEnums:      7,
-			NumMessages:   67,
+			NumEnums:      8,
+			NumMessages:   77,
 			NumExtensions: 0,
-			NumServices:   1,
+			NumServices:   2,
 		},
 		GoTypes:           file_peripety_api_policy_v1_policy_proto_goTypes,
 		DependencyIndexes: file_peripety_api_policy_v1_policy_proto_depIdxs,

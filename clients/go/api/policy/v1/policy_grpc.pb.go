@@ -826,3 +826,257 @@ var PolicyService_ServiceDesc = grpc.ServiceDesc{
 	},
 	Metadata: "peripety/api/policy/v1/policy.proto",
 }
+
+const (
+	ApprovalService_ListApprovals_FullMethodName  = "/peripety.api.policy.v1.ApprovalService/ListApprovals"
+	ApprovalService_WatchApprovals_FullMethodName = "/peripety.api.policy.v1.ApprovalService/WatchApprovals"
+	ApprovalService_ApproveCall_FullMethodName    = "/peripety.api.policy.v1.ApprovalService/ApproveCall"
+	ApprovalService_DenyCall_FullMethodName       = "/peripety.api.policy.v1.ApprovalService/DenyCall"
+)
+
+// ApprovalServiceClient is the client API for ApprovalService service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Approvals: calls that a policy escalated, and that wait for a person. An enforcement point serves it, such as
+// `peripety policy proxy`, and not the server of PolicyService.
+//
+// An approval is for one call and one time: it names the hash of the exact call. A call that is not approved in time
+// is denied. Each request needs the token of the enforcement point, as `authorization: Bearer TOKEN` in its
+// metadata. Only the user who started the enforcement point can read the token, so the guarded agent cannot approve
+// its own calls.
+//
+// Calls fail with `google.rpc.Status` and one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`):
+//   - FAILED_PRECONDITION: the token is missing or wrong (reason `TOKEN_REQUIRED`), or the hash is that of another
+//     call (reason `APPROVAL_MISMATCH`);
+//   - NOT_FOUND: no such call waits, or it was answered (reason `APPROVAL_NOT_FOUND`).
+type ApprovalServiceClient interface {
+	// Lists the waiting calls, oldest first.
+	ListApprovals(ctx context.Context, in *ListApprovalsRequest, opts ...grpc.CallOption) (*ListApprovalsResponse, error)
+	// Streams the waiting calls, and then each call that starts or stops waiting. The stream has no end.
+	WatchApprovals(ctx context.Context, in *WatchApprovalsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchApprovalsResponse], error)
+	// Approves a waiting call, once. The rules then decide it again: a call that they now deny is not forwarded.
+	ApproveCall(ctx context.Context, in *ApproveCallRequest, opts ...grpc.CallOption) (*ApproveCallResponse, error)
+	// Denies a waiting call.
+	DenyCall(ctx context.Context, in *DenyCallRequest, opts ...grpc.CallOption) (*DenyCallResponse, error)
+}
+
+type approvalServiceClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewApprovalServiceClient(cc grpc.ClientConnInterface) ApprovalServiceClient {
+	return &approvalServiceClient{cc}
+}
+
+func (c *approvalServiceClient) ListApprovals(ctx context.Context, in *ListApprovalsRequest, opts ...grpc.CallOption) (*ListApprovalsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListApprovalsResponse)
+	err := c.cc.Invoke(ctx, ApprovalService_ListApprovals_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *approvalServiceClient) WatchApprovals(ctx context.Context, in *WatchApprovalsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchApprovalsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &ApprovalService_ServiceDesc.Streams[0], ApprovalService_WatchApprovals_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchApprovalsRequest, WatchApprovalsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ApprovalService_WatchApprovalsClient = grpc.ServerStreamingClient[WatchApprovalsResponse]
+
+func (c *approvalServiceClient) ApproveCall(ctx context.Context, in *ApproveCallRequest, opts ...grpc.CallOption) (*ApproveCallResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApproveCallResponse)
+	err := c.cc.Invoke(ctx, ApprovalService_ApproveCall_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *approvalServiceClient) DenyCall(ctx context.Context, in *DenyCallRequest, opts ...grpc.CallOption) (*DenyCallResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DenyCallResponse)
+	err := c.cc.Invoke(ctx, ApprovalService_DenyCall_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ApprovalServiceServer is the server API for ApprovalService service.
+// All implementations must embed UnimplementedApprovalServiceServer
+// for forward compatibility.
+//
+// Approvals: calls that a policy escalated, and that wait for a person. An enforcement point serves it, such as
+// `peripety policy proxy`, and not the server of PolicyService.
+//
+// An approval is for one call and one time: it names the hash of the exact call. A call that is not approved in time
+// is denied. Each request needs the token of the enforcement point, as `authorization: Bearer TOKEN` in its
+// metadata. Only the user who started the enforcement point can read the token, so the guarded agent cannot approve
+// its own calls.
+//
+// Calls fail with `google.rpc.Status` and one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`):
+//   - FAILED_PRECONDITION: the token is missing or wrong (reason `TOKEN_REQUIRED`), or the hash is that of another
+//     call (reason `APPROVAL_MISMATCH`);
+//   - NOT_FOUND: no such call waits, or it was answered (reason `APPROVAL_NOT_FOUND`).
+type ApprovalServiceServer interface {
+	// Lists the waiting calls, oldest first.
+	ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error)
+	// Streams the waiting calls, and then each call that starts or stops waiting. The stream has no end.
+	WatchApprovals(*WatchApprovalsRequest, grpc.ServerStreamingServer[WatchApprovalsResponse]) error
+	// Approves a waiting call, once. The rules then decide it again: a call that they now deny is not forwarded.
+	ApproveCall(context.Context, *ApproveCallRequest) (*ApproveCallResponse, error)
+	// Denies a waiting call.
+	DenyCall(context.Context, *DenyCallRequest) (*DenyCallResponse, error)
+	mustEmbedUnimplementedApprovalServiceServer()
+}
+
+// UnimplementedApprovalServiceServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedApprovalServiceServer struct{}
+
+func (UnimplementedApprovalServiceServer) ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ListApprovals not implemented")
+}
+func (UnimplementedApprovalServiceServer) WatchApprovals(*WatchApprovalsRequest, grpc.ServerStreamingServer[WatchApprovalsResponse]) error {
+	return status.Errorf(codes.Unimplemented, "method WatchApprovals not implemented")
+}
+func (UnimplementedApprovalServiceServer) ApproveCall(context.Context, *ApproveCallRequest) (*ApproveCallResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ApproveCall not implemented")
+}
+func (UnimplementedApprovalServiceServer) DenyCall(context.Context, *DenyCallRequest) (*DenyCallResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DenyCall not implemented")
+}
+func (UnimplementedApprovalServiceServer) mustEmbedUnimplementedApprovalServiceServer() {}
+func (UnimplementedApprovalServiceServer) testEmbeddedByValue()                         {}
+
+// UnsafeApprovalServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to ApprovalServiceServer will
+// result in compilation errors.
+type UnsafeApprovalServiceServer interface {
+	mustEmbedUnimplementedApprovalServiceServer()
+}
+
+func RegisterApprovalServiceServer(s grpc.ServiceRegistrar, srv ApprovalServiceServer) {
+	// If the following call pancis, it indicates UnimplementedApprovalServiceServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&ApprovalService_ServiceDesc, srv)
+}
+
+func _ApprovalService_ListApprovals_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListApprovalsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ApprovalServiceServer).ListApprovals(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ApprovalService_ListApprovals_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ApprovalServiceServer).ListApprovals(ctx, req.(*ListApprovalsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ApprovalService_WatchApprovals_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchApprovalsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ApprovalServiceServer).WatchApprovals(m, &grpc.GenericServerStream[WatchApprovalsRequest, WatchApprovalsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ApprovalService_WatchApprovalsServer = grpc.ServerStreamingServer[WatchApprovalsResponse]
+
+func _ApprovalService_ApproveCall_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ApproveCallRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ApprovalServiceServer).ApproveCall(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ApprovalService_ApproveCall_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ApprovalServiceServer).ApproveCall(ctx, req.(*ApproveCallRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ApprovalService_DenyCall_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DenyCallRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ApprovalServiceServer).DenyCall(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ApprovalService_DenyCall_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ApprovalServiceServer).DenyCall(ctx, req.(*DenyCallRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// ApprovalService_ServiceDesc is the grpc.ServiceDesc for ApprovalService service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var ApprovalService_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "peripety.api.policy.v1.ApprovalService",
+	HandlerType: (*ApprovalServiceServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "ListApprovals",
+			Handler:    _ApprovalService_ListApprovals_Handler,
+		},
+		{
+			MethodName: "ApproveCall",
+			Handler:    _ApprovalService_ApproveCall_Handler,
+		},
+		{
+			MethodName: "DenyCall",
+			Handler:    _ApprovalService_DenyCall_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchApprovals",
+			Handler:       _ApprovalService_WatchApprovals_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "peripety/api/policy/v1/policy.proto",
+}

@@ -889,9 +889,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Fix: Raise `max_turns`.
     """
     ERROR_REASON_APPROVAL_NOT_FOUND: _ErrorReason.ValueType  # 710
-    """No call waits for a person with this id, or no proxy runs.
+    """No call waits for a person with this id, or no enforcement point runs.
 
-    Why: The call was answered, its time is over, or the proxy has ended.
+    Why: The call was answered, its time is over, or the enforcement point has ended.
 
     Fix: List the waiting calls with `peripety policy approvals`.
     """
@@ -1939,9 +1939,9 @@ Why: The limit bounds cost.
 Fix: Raise `max_turns`.
 """
 ERROR_REASON_APPROVAL_NOT_FOUND: ErrorReason.ValueType  # 710
-"""No call waits for a person with this id, or no proxy runs.
+"""No call waits for a person with this id, or no enforcement point runs.
 
-Why: The call was answered, its time is over, or the proxy has ended.
+Why: The call was answered, its time is over, or the enforcement point has ended.
 
 Fix: List the waiting calls with `peripety policy approvals`.
 """

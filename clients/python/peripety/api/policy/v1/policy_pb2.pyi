@@ -250,6 +250,38 @@ RULE_ISSUE_KIND_OVERRIDDEN: RuleIssueKind.ValueType  # 4
 """An invariant decides every request that matches it."""
 Global___RuleIssueKind: _TypeAlias = RuleIssueKind  # noqa: Y015
 
+class _ApprovalOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ApprovalOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ApprovalOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    APPROVAL_OUTCOME_UNSPECIFIED: _ApprovalOutcome.ValueType  # 0
+    """Never sent by a server."""
+    APPROVAL_OUTCOME_APPROVED: _ApprovalOutcome.ValueType  # 1
+    """A person approved it."""
+    APPROVAL_OUTCOME_DENIED: _ApprovalOutcome.ValueType  # 2
+    """A person denied it."""
+    APPROVAL_OUTCOME_EXPIRED: _ApprovalOutcome.ValueType  # 3
+    """No person answered in time, so it is denied."""
+    APPROVAL_OUTCOME_WITHDRAWN: _ApprovalOutcome.ValueType  # 4
+    """The caller stopped waiting."""
+
+class ApprovalOutcome(_ApprovalOutcome, metaclass=_ApprovalOutcomeEnumTypeWrapper):
+    """End of a waiting call."""
+
+APPROVAL_OUTCOME_UNSPECIFIED: ApprovalOutcome.ValueType  # 0
+"""Never sent by a server."""
+APPROVAL_OUTCOME_APPROVED: ApprovalOutcome.ValueType  # 1
+"""A person approved it."""
+APPROVAL_OUTCOME_DENIED: ApprovalOutcome.ValueType  # 2
+"""A person denied it."""
+APPROVAL_OUTCOME_EXPIRED: ApprovalOutcome.ValueType  # 3
+"""No person answered in time, so it is denied."""
+APPROVAL_OUTCOME_WITHDRAWN: ApprovalOutcome.ValueType  # 4
+"""The caller stopped waiting."""
+Global___ApprovalOutcome: _TypeAlias = ApprovalOutcome  # noqa: Y015
+
 @_typing.final
 class PolicyRequest(_message.Message):
     """A tool call to be decided."""
@@ -2576,3 +2608,282 @@ class DeletePolicyRunResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeletePolicyRunResponse: _TypeAlias = DeletePolicyRunResponse  # noqa: Y015
+
+@_typing.final
+class PendingApproval(_message.Message):
+    """A call that waits for a person."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_FIELD_NUMBER: _builtins.int
+    CALL_HASH_FIELD_NUMBER: _builtins.int
+    RULE_ID_FIELD_NUMBER: _builtins.int
+    REASONS_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    approval_id: _builtins.str
+    """Id of the approval."""
+    call_hash: _builtins.str
+    """SHA-256 of the call in lower-case hex. An answer repeats it."""
+    rule_id: _builtins.str
+    """Id of the rule that escalated the call."""
+    @_builtins.property
+    def request(self) -> Global___PolicyRequest:
+        """The exact call."""
+
+    @_builtins.property
+    def reasons(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Reasons for display."""
+
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """Time when the call started to wait."""
+
+    @_builtins.property
+    def expire_time(self) -> _timestamp_pb2.Timestamp:
+        """Time when the call is denied unless it is approved before."""
+
+    def __init__(
+        self,
+        *,
+        approval_id: _builtins.str = ...,
+        request: Global___PolicyRequest | None = ...,
+        call_hash: _builtins.str = ...,
+        rule_id: _builtins.str = ...,
+        reasons: _abc.Iterable[_builtins.str] | None = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        expire_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "expire_time", b"expire_time", "request", b"request"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "call_hash", b"call_hash", "create_time", b"create_time", "expire_time", b"expire_time", "reasons", b"reasons", "request", b"request", "rule_id", b"rule_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PendingApproval: _TypeAlias = PendingApproval  # noqa: Y015
+
+@_typing.final
+class ListApprovalsRequest(_message.Message):
+    """Page of the waiting calls."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """Maximum number of calls to return; 0 for 50, more than 1,000 counts as 1,000."""
+    page_token: _builtins.str
+    """`next_page_token` of the previous page; empty for the first page."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListApprovalsRequest: _TypeAlias = ListApprovalsRequest  # noqa: Y015
+
+@_typing.final
+class ListApprovalsResponse(_message.Message):
+    """A page of waiting calls."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    APPROVALS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page; empty on the last page."""
+    @_builtins.property
+    def approvals(self) -> _containers.RepeatedCompositeFieldContainer[Global___PendingApproval]:
+        """Oldest first."""
+
+    def __init__(
+        self,
+        *,
+        approvals: _abc.Iterable[Global___PendingApproval] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approvals", b"approvals", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListApprovalsResponse: _TypeAlias = ListApprovalsResponse  # noqa: Y015
+
+@_typing.final
+class WatchApprovalsRequest(_message.Message):
+    """Empty: all waiting calls are streamed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchApprovalsRequest: _TypeAlias = WatchApprovalsRequest  # noqa: Y015
+
+@_typing.final
+class WatchApprovalsResponse(_message.Message):
+    """A call that starts or stops waiting."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class Ended(_message.Message):
+        """A call that no longer waits."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        APPROVAL_ID_FIELD_NUMBER: _builtins.int
+        OUTCOME_FIELD_NUMBER: _builtins.int
+        approval_id: _builtins.str
+        """Id of the approval."""
+        outcome: Global___ApprovalOutcome.ValueType
+        """The outcome."""
+        def __init__(
+            self,
+            *,
+            approval_id: _builtins.str = ...,
+            outcome: Global___ApprovalOutcome.ValueType = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "outcome", b"outcome"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    ENDED_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Number of the event within this call, from 1, without gaps."""
+    @_builtins.property
+    def waiting(self) -> Global___PendingApproval:
+        """A call waits."""
+
+    @_builtins.property
+    def ended(self) -> Global___WatchApprovalsResponse.Ended:
+        """A call no longer waits."""
+
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        waiting: Global___PendingApproval | None = ...,
+        ended: Global___WatchApprovalsResponse.Ended | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended", b"ended", "event", b"event", "waiting", b"waiting"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended", b"ended", "event", b"event", "sequence", b"sequence", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["waiting", "ended"]  # noqa: Y015
+    _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
+
+Global___WatchApprovalsResponse: _TypeAlias = WatchApprovalsResponse  # noqa: Y015
+
+@_typing.final
+class ApproveCallRequest(_message.Message):
+    """The call to approve."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    CALL_HASH_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Required. UUID of this request. A repeated request succeeds again."""
+    approval_id: _builtins.str
+    """Required. Id of the approval."""
+    call_hash: _builtins.str
+    """Required. Hash of the call that the person has seen."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        approval_id: _builtins.str = ...,
+        call_hash: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "call_hash", b"call_hash", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ApproveCallRequest: _TypeAlias = ApproveCallRequest  # noqa: Y015
+
+@_typing.final
+class ApproveCallResponse(_message.Message):
+    """Empty: the call was approved."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ApproveCallResponse: _TypeAlias = ApproveCallResponse  # noqa: Y015
+
+@_typing.final
+class DenyCallRequest(_message.Message):
+    """The call to deny."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    CALL_HASH_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Required. UUID of this request. A repeated request succeeds again."""
+    approval_id: _builtins.str
+    """Required. Id of the approval."""
+    call_hash: _builtins.str
+    """Required. Hash of the call that the person has seen."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        approval_id: _builtins.str = ...,
+        call_hash: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "call_hash", b"call_hash", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DenyCallRequest: _TypeAlias = DenyCallRequest  # noqa: Y015
+
+@_typing.final
+class DenyCallResponse(_message.Message):
+    """Empty: the call was denied."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DenyCallResponse: _TypeAlias = DenyCallResponse  # noqa: Y015

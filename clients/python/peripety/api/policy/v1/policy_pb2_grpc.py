@@ -878,3 +878,244 @@ class PolicyService:
             timeout,
             metadata,
             _registered_method=True)
+
+
+class ApprovalServiceStub:
+    """Approvals: calls that a policy escalated, and that wait for a person. An enforcement point serves it, such as
+    `peripety policy proxy`, and not the server of PolicyService.
+
+    An approval is for one call and one time: it names the hash of the exact call. A call that is not approved in time
+    is denied. Each request needs the token of the enforcement point, as `authorization: Bearer TOKEN` in its
+    metadata. Only the user who started the enforcement point can read the token, so the guarded agent cannot approve
+    its own calls.
+
+    Calls fail with `google.rpc.Status` and one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`):
+    - FAILED_PRECONDITION: the token is missing or wrong (reason `TOKEN_REQUIRED`), or the hash is that of another
+    call (reason `APPROVAL_MISMATCH`);
+    - NOT_FOUND: no such call waits, or it was answered (reason `APPROVAL_NOT_FOUND`).
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.ListApprovals = channel.unary_unary(
+                '/peripety.api.policy.v1.ApprovalService/ListApprovals',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListApprovalsRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListApprovalsResponse.FromString,
+                _registered_method=True)
+        self.WatchApprovals = channel.unary_stream(
+                '/peripety.api.policy.v1.ApprovalService/WatchApprovals',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.WatchApprovalsRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.WatchApprovalsResponse.FromString,
+                _registered_method=True)
+        self.ApproveCall = channel.unary_unary(
+                '/peripety.api.policy.v1.ApprovalService/ApproveCall',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ApproveCallRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ApproveCallResponse.FromString,
+                _registered_method=True)
+        self.DenyCall = channel.unary_unary(
+                '/peripety.api.policy.v1.ApprovalService/DenyCall',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DenyCallRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DenyCallResponse.FromString,
+                _registered_method=True)
+
+
+class ApprovalServiceServicer:
+    """Approvals: calls that a policy escalated, and that wait for a person. An enforcement point serves it, such as
+    `peripety policy proxy`, and not the server of PolicyService.
+
+    An approval is for one call and one time: it names the hash of the exact call. A call that is not approved in time
+    is denied. Each request needs the token of the enforcement point, as `authorization: Bearer TOKEN` in its
+    metadata. Only the user who started the enforcement point can read the token, so the guarded agent cannot approve
+    its own calls.
+
+    Calls fail with `google.rpc.Status` and one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`):
+    - FAILED_PRECONDITION: the token is missing or wrong (reason `TOKEN_REQUIRED`), or the hash is that of another
+    call (reason `APPROVAL_MISMATCH`);
+    - NOT_FOUND: no such call waits, or it was answered (reason `APPROVAL_NOT_FOUND`).
+    """
+
+    def ListApprovals(self, request, context):
+        """Lists the waiting calls, oldest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchApprovals(self, request, context):
+        """Streams the waiting calls, and then each call that starts or stops waiting. The stream has no end.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ApproveCall(self, request, context):
+        """Approves a waiting call, once. The rules then decide it again: a call that they now deny is not forwarded.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DenyCall(self, request, context):
+        """Denies a waiting call.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_ApprovalServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'ListApprovals': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListApprovals,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListApprovalsRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListApprovalsResponse.SerializeToString,
+            ),
+            'WatchApprovals': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchApprovals,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.WatchApprovalsRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.WatchApprovalsResponse.SerializeToString,
+            ),
+            'ApproveCall': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApproveCall,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ApproveCallRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ApproveCallResponse.SerializeToString,
+            ),
+            'DenyCall': grpc.unary_unary_rpc_method_handler(
+                    servicer.DenyCall,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DenyCallRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DenyCallResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'peripety.api.policy.v1.ApprovalService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('peripety.api.policy.v1.ApprovalService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class ApprovalService:
+    """Approvals: calls that a policy escalated, and that wait for a person. An enforcement point serves it, such as
+    `peripety policy proxy`, and not the server of PolicyService.
+
+    An approval is for one call and one time: it names the hash of the exact call. A call that is not approved in time
+    is denied. Each request needs the token of the enforcement point, as `authorization: Bearer TOKEN` in its
+    metadata. Only the user who started the enforcement point can read the token, so the guarded agent cannot approve
+    its own calls.
+
+    Calls fail with `google.rpc.Status` and one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`):
+    - FAILED_PRECONDITION: the token is missing or wrong (reason `TOKEN_REQUIRED`), or the hash is that of another
+    call (reason `APPROVAL_MISMATCH`);
+    - NOT_FOUND: no such call waits, or it was answered (reason `APPROVAL_NOT_FOUND`).
+    """
+
+    @staticmethod
+    def ListApprovals(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.policy.v1.ApprovalService/ListApprovals',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListApprovalsRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListApprovalsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchApprovals(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/peripety.api.policy.v1.ApprovalService/WatchApprovals',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.WatchApprovalsRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.WatchApprovalsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ApproveCall(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.policy.v1.ApprovalService/ApproveCall',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ApproveCallRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ApproveCallResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DenyCall(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.policy.v1.ApprovalService/DenyCall',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DenyCallRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DenyCallResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)

@@ -324,3 +324,102 @@ class PolicyServiceServicer:
         """Deletes a run with its events."""
 
 def add_PolicyServiceServicer_to_server(servicer: PolicyServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+
+class ApprovalServiceStub:
+    """Approvals: calls that a policy escalated, and that wait for a person. An enforcement point serves it, such as
+    `peripety policy proxy`, and not the server of PolicyService.
+
+    An approval is for one call and one time: it names the hash of the exact call. A call that is not approved in time
+    is denied. Each request needs the token of the enforcement point, as `authorization: Bearer TOKEN` in its
+    metadata. Only the user who started the enforcement point can read the token, so the guarded agent cannot approve
+    its own calls.
+
+    Calls fail with `google.rpc.Status` and one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`):
+    - FAILED_PRECONDITION: the token is missing or wrong (reason `TOKEN_REQUIRED`), or the hash is that of another
+      call (reason `APPROVAL_MISMATCH`);
+    - NOT_FOUND: no such call waits, or it was answered (reason `APPROVAL_NOT_FOUND`).
+    """
+
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> ApprovalServiceAsyncStub: ...
+    ListApprovals: _grpc.UnaryUnaryMultiCallable[_policy_pb2.ListApprovalsRequest, _policy_pb2.ListApprovalsResponse]
+    """Lists the waiting calls, oldest first."""
+    WatchApprovals: _grpc.UnaryStreamMultiCallable[_policy_pb2.WatchApprovalsRequest, _policy_pb2.WatchApprovalsResponse]
+    """Streams the waiting calls, and then each call that starts or stops waiting. The stream has no end."""
+    ApproveCall: _grpc.UnaryUnaryMultiCallable[_policy_pb2.ApproveCallRequest, _policy_pb2.ApproveCallResponse]
+    """Approves a waiting call, once. The rules then decide it again: a call that they now deny is not forwarded."""
+    DenyCall: _grpc.UnaryUnaryMultiCallable[_policy_pb2.DenyCallRequest, _policy_pb2.DenyCallResponse]
+    """Denies a waiting call."""
+
+@_typing.type_check_only
+class ApprovalServiceAsyncStub(ApprovalServiceStub):
+    """Approvals: calls that a policy escalated, and that wait for a person. An enforcement point serves it, such as
+    `peripety policy proxy`, and not the server of PolicyService.
+
+    An approval is for one call and one time: it names the hash of the exact call. A call that is not approved in time
+    is denied. Each request needs the token of the enforcement point, as `authorization: Bearer TOKEN` in its
+    metadata. Only the user who started the enforcement point can read the token, so the guarded agent cannot approve
+    its own calls.
+
+    Calls fail with `google.rpc.Status` and one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`):
+    - FAILED_PRECONDITION: the token is missing or wrong (reason `TOKEN_REQUIRED`), or the hash is that of another
+      call (reason `APPROVAL_MISMATCH`);
+    - NOT_FOUND: no such call waits, or it was answered (reason `APPROVAL_NOT_FOUND`).
+    """
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    ListApprovals: _aio.UnaryUnaryMultiCallable[_policy_pb2.ListApprovalsRequest, _policy_pb2.ListApprovalsResponse]  # type: ignore[assignment]
+    """Lists the waiting calls, oldest first."""
+    WatchApprovals: _aio.UnaryStreamMultiCallable[_policy_pb2.WatchApprovalsRequest, _policy_pb2.WatchApprovalsResponse]  # type: ignore[assignment]
+    """Streams the waiting calls, and then each call that starts or stops waiting. The stream has no end."""
+    ApproveCall: _aio.UnaryUnaryMultiCallable[_policy_pb2.ApproveCallRequest, _policy_pb2.ApproveCallResponse]  # type: ignore[assignment]
+    """Approves a waiting call, once. The rules then decide it again: a call that they now deny is not forwarded."""
+    DenyCall: _aio.UnaryUnaryMultiCallable[_policy_pb2.DenyCallRequest, _policy_pb2.DenyCallResponse]  # type: ignore[assignment]
+    """Denies a waiting call."""
+
+class ApprovalServiceServicer:
+    """Approvals: calls that a policy escalated, and that wait for a person. An enforcement point serves it, such as
+    `peripety policy proxy`, and not the server of PolicyService.
+
+    An approval is for one call and one time: it names the hash of the exact call. A call that is not approved in time
+    is denied. Each request needs the token of the enforcement point, as `authorization: Bearer TOKEN` in its
+    metadata. Only the user who started the enforcement point can read the token, so the guarded agent cannot approve
+    its own calls.
+
+    Calls fail with `google.rpc.Status` and one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`):
+    - FAILED_PRECONDITION: the token is missing or wrong (reason `TOKEN_REQUIRED`), or the hash is that of another
+      call (reason `APPROVAL_MISMATCH`);
+    - NOT_FOUND: no such call waits, or it was answered (reason `APPROVAL_NOT_FOUND`).
+    """
+
+    def ListApprovals(
+        self,
+        request: _policy_pb2.ListApprovalsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.ListApprovalsResponse, _abc.Awaitable[_policy_pb2.ListApprovalsResponse]]:
+        """Lists the waiting calls, oldest first."""
+
+    def WatchApprovals(
+        self,
+        request: _policy_pb2.WatchApprovalsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_policy_pb2.WatchApprovalsResponse], _abc.AsyncIterator[_policy_pb2.WatchApprovalsResponse]]:
+        """Streams the waiting calls, and then each call that starts or stops waiting. The stream has no end."""
+
+    def ApproveCall(
+        self,
+        request: _policy_pb2.ApproveCallRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.ApproveCallResponse, _abc.Awaitable[_policy_pb2.ApproveCallResponse]]:
+        """Approves a waiting call, once. The rules then decide it again: a call that they now deny is not forwarded."""
+
+    def DenyCall(
+        self,
+        request: _policy_pb2.DenyCallRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.DenyCallResponse, _abc.Awaitable[_policy_pb2.DenyCallResponse]]:
+        """Denies a waiting call."""
+
+def add_ApprovalServiceServicer_to_server(servicer: ApprovalServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

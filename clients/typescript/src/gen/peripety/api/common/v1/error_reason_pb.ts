@@ -1358,9 +1358,9 @@ export enum ErrorReason {
   MAX_TURNS_REACHED = 709,
 
   /**
-   * No call waits for a person with this id, or no proxy runs.
+   * No call waits for a person with this id, or no enforcement point runs.
    *
-   * Why: The call was answered, its time is over, or the proxy has ended.
+   * Why: The call was answered, its time is over, or the enforcement point has ended.
    *
    * Fix: List the waiting calls with `peripety policy approvals`.
    *
