@@ -309,7 +309,8 @@ class PlotDocument:
         }
 
     def _build_entities(self) -> Iterator[dict[str, Any]]:
-        role = fill_line(self._common["role"], self._slots)
+        # The words of the user name the role themselves.
+        role = None if self._slots.get("told") else fill_line(self._common["role"], self._slots)
         you = {"id": "you", "name": self._common["you"], "playable": True}
         yield {**you, **({"description": role} if role else {})}
         for entity, person in self._texts["people"].items():
