@@ -62,7 +62,7 @@ test-rest: $(VENV)/installed-dev native  ## Run the slow tests, and the property
 
 .PHONY: test-all
 test-all: $(VENV)/installed-dev native test-core  ## Run every test, with fresh random seeds
-	@$(PYTEST) --hypothesis-profile=all
+	@PERIPETY_PICTURES=1 $(PYTEST) --hypothesis-profile=all
 
 ENGINE_TESTS := tests/unit/engine
 
@@ -183,6 +183,21 @@ bench-simulator: $(VENV)/installed-dev native  ## Compare the scripted LLM with 
 	  npm install --silent --no-audit --no-fund --prefix build/aimock '@copilotkit/aimock@^1.43'; } || \
 	  echo "*** aimock could not be installed; no comparison (it needs Node.js and npm)" >&2
 	@PYTHONPATH=tests $(BIN)/python -m bench.simulator $(AIMOCK)
+
+LIGHTHOUSE := build/lighthouse/node_modules/lighthouse
+
+.PHONY: bench-page
+bench-page: $(VENV)/installed-dev native  ## Measure the first words on screen, and the Lighthouse scores of the page, if npm is on PATH
+	@[ -d $(LIGHTHOUSE) ] || { command -v npm >/dev/null && \
+	  npm install --silent --no-audit --no-fund --prefix build/lighthouse 'lighthouse@^13.5'; } || \
+	  echo "*** Lighthouse could not be installed; no scores (it needs Node.js and npm)" >&2
+	@PYTHONPATH=tests $(BIN)/python -m bench.page $(LIGHTHOUSE)
+
+.PHONY: pictures
+pictures: $(VENV)/installed-dev native  ## Take pictures of every view of the page, in four sizes and two themes, and those of the tutorial
+	@PERIPETY_PICTURES=1 $(BIN)/python -m pytest --quiet --timeout=900 tests/integration/page/test_views.py
+	@cp build/pictures/play-desktop-light.png docs/tutorials/page/play.png
+	@cp build/pictures/ending-phone-light.png docs/tutorials/page/ending.png
 
 .PHONY: bench-balance
 bench-balance: $(VENV)/installed-dev native  ## Balance a hundred random specifications and count the successes

@@ -1,12 +1,14 @@
 """Every view of the page: accessible, pictured in each size and theme, and deaf to markup in any text.
 
-Pictures are written to `build/pictures`, for people. The tests compare texts and boxes.
+Pictures are written to `build/pictures`, for people. The tests compare texts and boxes. `make pictures`
+takes those of all sizes and themes.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,12 @@ pytestmark = [
 ]
 
 PICTURES = Path("build/pictures")
+LOOKS = (
+    [(size, theme) for size in SIZES for theme in ("light", "dark")]
+    if os.environ.get("PERIPETY_PICTURES") == "1"
+    else [("phone", "light"), ("tablet", "dark"), ("wide", "light")]
+)
+"""Sizes and themes: all of them for `make pictures` and `make test-all`."""
 STORY: dict[str, Any] = json.loads(Path("examples/story.json").read_text(encoding="utf-8"))
 EXECUTES = Path("tests/data/page/executes.txt").read_text(encoding="utf-8").splitlines()
 LABELS = {
@@ -202,8 +210,7 @@ async def test_a_task_of_the_server_is_chosen_and_its_tests_arrive(
         assert await visitor.page.get_by_text("task.md").count() == 1
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("size", "theme"), LOOKS)
 async def test_every_view_fits_and_is_accessible(
     browser: Browser, edge: EdgeClient, games: Games, size: str, theme: str
 ) -> None:
@@ -243,6 +250,45 @@ async def test_a_language_from_right_to_left_turns_the_page_round(
         await page.locator("header select").last.select_option("en")
         await page.get_by_role("link", name="Inspect").first.wait_for()
         assert await page.evaluate("document.documentElement.dir") == "ltr"
+
+
+async def test_every_view_can_be_read_from_right_to_left(
+    browser: Browser, edge: EdgeClient, games: Games
+) -> None:
+    options = {"viewport": {"width": 1024, "height": 768}, "locale": "ar", "color_scheme": "dark"}
+    tabs = {"players": "اللاعبون", "specification": "المواصفة"}
+    found: list[str] = []
+    async with visiting(browser, edge.url, **options) as visitor:
+        for name, (address, selector) in _views(games).items():
+            await visitor.open(address)
+            await visitor.page.wait_for_selector(selector)
+            if name in tabs:
+                await visitor.page.get_by_role("tab", name=tabs[name]).click()
+            await visitor.take_picture(PICTURES / f"{name}-tablet-rtl.png")
+            assert await visitor.page.evaluate("document.documentElement.dir") == "rtl"
+            wide = await visitor.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            if wide > 0:
+                found.append(f"{name}: {wide} pixels wider than the window")
+    assert not found
+
+
+async def test_a_run_of_tests_shows_its_state(browser: Browser, edge: EdgeClient, games: Games) -> None:
+    _, got = await edge.post("/rpc/TestGenService/GetTestRun", {"run_id": games.run})
+    stats = got["run"]["stats"]
+    async with visiting(browser, edge.url) as visitor:
+        await _show(visitor, "tests", games)
+        page = visitor.page
+        await page.get_by_text("of models, in and out").wait_for()
+        assert "Complete" in await page.locator("header [role=status]").inner_text()
+        figures = await page.locator(".figures-row").inner_text()
+        for name in ("Measured: faults caught", "The run's own opinion", "Rounds", "Tokens"):
+            assert name in figures
+        assert await page.locator(".test-card").count() == stats["total_tests"]
+        categories = page.locator(".categories li")
+        assert await categories.count() >= len(stats["category_rounds"]) >= 1
+        first, rounds = next(iter(stats["category_rounds"].items()))
+        shown = await categories.filter(has_text=first.replace("_", " ").capitalize()).first.inner_text()
+        assert f"{rounds} round" in shown
 
 
 async def test_speech_dice_and_failures_are_told_apart(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Page
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-SIZES = {"phone": (360, 740), "tablet": (1024, 768), "desktop": (1440, 900)}
+SIZES = {"phone": (360, 740), "tablet": (1024, 768), "desktop": (1440, 900), "wide": (2560, 1440)}
 """Widths and heights of the pictures."""
 
 
@@ -132,7 +132,7 @@ async def visiting(browser: Browser, url: str, **options: Any) -> AsyncIterator[
     context: BrowserContext = await browser.new_context(**(settings | options))
     try:
         visitor = Visitor(await context.new_page(), url)
-        visitor.page.set_default_timeout(20_000)
+        visitor.page.set_default_timeout(60_000)
         yield visitor
         assert not visitor.complaints
     finally:

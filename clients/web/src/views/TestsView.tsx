@@ -68,7 +68,7 @@ interface Run {
   tests: TestCard[];
   reflections: Reflection[];
   quality?: Quality;
-  stats?: { comprehensiveness_score?: number; total_rounds?: number; total_tokens_used?: number; stopped_by?: string; duplicates?: number; uncertainties?: string[]; quality?: Quality };
+  stats?: { comprehensiveness_score?: number; total_rounds?: number; category_rounds?: Record<string, number>; global_rounds?: number; total_tokens_used?: number; stopped_by?: string; duplicates?: number; uncertainties?: string[]; quality?: Quality };
   duplicates: number;
   error?: Problem;
 }
@@ -276,11 +276,13 @@ function RunView({ id }: { id: string }) {
       )}
       {problem && <ProblemBox problem={problem} />}
       {run.error && <ProblemBox problem={run.error} />}
+      {run.categories.length > 0 && <Categories run={run} />}
       <dl class="figures-row">
         <Figure name={t("tests.measured")} value={mutation ? percent(mutation.score ?? 0) : "–"} note={mutation ? t("tests.killed", { n: mutation.killed ?? 0, all: (mutation.killed ?? 0) + (mutation.survived ?? 0) }) : t("tests.unmeasured")} />
         <Figure name={t("tests.opinion")} value={run.stats?.comprehensiveness_score ? t("tests.score", { n: run.stats.comprehensiveness_score }) : "–"} note={t("tests.opinion.about")} />
         <Figure name={t("tests.tests")} value={number(run.tests.length)} note={run.quality ? t("tests.counting", { n: run.quality.counting_tests ?? 0 }) : t("tests.duplicates", { n: run.duplicates })} />
         {done && <Figure name={t("tests.rounds")} value={number(run.stats!.total_rounds ?? 0)} note={tMaybe(`stopped.${run.stats!.stopped_by}`, words(run.stats!.stopped_by ?? ""))} />}
+        {done && <Figure name={t("tests.tokens")} value={number(run.stats!.total_tokens_used ?? 0)} note={t("tests.tokens.about")} />}
         {(run.quality?.coverage ?? []).map((one) => (
           <Figure key={one.kind} name={t("policies.coverage", { kind: words(one.kind) })} value={one.reachable ? percent((one.covered ?? 0) / one.reachable) : "–"} note="" />
         ))}
@@ -306,7 +308,8 @@ function RunView({ id }: { id: string }) {
           <ul class="notes">
             {run.reflections.map((one, index) => (
               <li key={index} dir="auto">
-                <strong>{one.category ? capitalize(words(one.category)) : t("tests.all")}</strong> {clean(one.text)}
+                <strong>{one.category ? capitalize(words(one.category)) : t("tests.all")}</strong>{" "}
+                {one.action && <span class="badge">{tMaybe(`action.${one.action}`, words(one.action))}</span>} {clean(one.text)}
               </li>
             ))}
           </ul>
@@ -341,6 +344,29 @@ function RunView({ id }: { id: string }) {
         </ul>
       </section>
     </main>
+  );
+}
+
+/** The categories in order: what is done, what is being written, and what follows. */
+function Categories({ run }: { run: Run }) {
+  const current = run.categories.findIndex((one) => one.name === run.category);
+  const isOver = run.phase === "complete" || run.phase === "global_refinement";
+  return (
+    <ol class="categories" aria-label={t("tests.categories")}>
+      {run.categories.map((one, index) => {
+        const tests = run.tests.filter((test) => test.category === one.name);
+        const round = run.stats?.category_rounds?.[one.name] ?? Math.max(0, ...tests.map((test) => test.round ?? 0));
+        const isCurrent = !isOver && index === current;
+        return (
+          <li key={one.name} class={isCurrent ? "current" : isOver || tests.length ? "done" : ""} aria-current={isCurrent ? "step" : undefined}>
+            <span class="category-name">{capitalize(words(one.name))}</span>
+            <span class="quiet small">
+              {[t("tests.count", { n: tests.length }), round > 0 && t("tests.rounds.of", { n: round })].filter(Boolean).join(" · ")}
+            </span>
+          </li>
+        );
+      })}
+    </ol>
   );
 }
 
