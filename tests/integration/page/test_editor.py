@@ -46,6 +46,14 @@ async def _put_caret(visitor: Visitor, after: str) -> None:
     await visitor.page.locator(".editor-text").evaluate(put, after)
 
 
+async def _wait_for_suggestions(visitor: Visitor, expected: list[str]) -> None:
+    listed = (
+        "expected => [...document.querySelectorAll('.suggestion code')]"
+        ".map(one => one.innerText).join() === expected"
+    )
+    await visitor.page.wait_for_function(listed, arg=",".join(expected))
+
+
 async def test_the_schema_completes_what_is_written(browser: Browser, edge: EdgeClient) -> None:
     async with visiting(browser, edge.url) as visitor:
         await _open_editor(visitor, edge)
@@ -55,21 +63,25 @@ async def test_the_schema_completes_what_is_written(browser: Browser, edge: Edge
         await page.keyboard.press("Control+Space")
         names = page.locator(".suggestion code")
         # The operation selects the alternative of the schema.
-        assert await names.all_inner_texts() == ["path", "value"]
+        await _wait_for_suggestions(visitor, ["path", "value"])
         assert not await visitor.find_violations()
         await page.keyboard.press("Enter")
+        await _wait_for_suggestions(visitor, [])
         assert '{"op": "inc", "path": ""}' in await box.input_value()
         # Paths are those of the last valid document.
         await page.keyboard.type("state.")
-        assert await names.all_inner_texts() == ["state.a", "state.b.c"]
+        await _wait_for_suggestions(visitor, ["state.a", "state.b.c"])
         await page.keyboard.press("ArrowDown")
+        await page.wait_for_selector(".suggestion:nth-child(2)[aria-selected=true]")
         await page.keyboard.press("Tab")
+        await _wait_for_suggestions(visitor, [])
         assert '"path": "state.b.c"}' in await box.input_value()
         await _put_caret(visitor, '"op": "')
         await page.keyboard.press("Control+Space")
-        assert {"set", "inc", "dec"} <= set(await names.all_inner_texts())
+        await page.locator(".suggestion", has_text="dec").first.wait_for()
+        assert {"set", "dec"} <= set(await names.all_inner_texts())
         await page.keyboard.press("Escape")
-        assert await names.count() == 0
+        await _wait_for_suggestions(visitor, [])
         # The field has its own history.
         await page.keyboard.press("Control+z")
         assert '"path": "state."' in await box.input_value()

@@ -137,7 +137,10 @@ function stubOf(nodes: any[]): string {
 export function suggest(schema: unknown, place: Place, names: (key: string) => string[]): Suggestion[] {
   let nodes = alternatives(schema, schema);
   place.path.forEach((step, depth) => {
-    nodes = fitting(nodes, place.members[depth]).flatMap((node) => childrenOf(schema, node, step));
+    // The value that is being written selects no alternative.
+    const others = new Map(place.members[depth]);
+    if (depth === place.path.length - 1 && !place.isKey) others.delete(String(step));
+    nodes = fitting(nodes, place.members[depth] && others).flatMap((node) => childrenOf(schema, node, step));
   });
   const found = new Map<string, Suggestion>();
   const add = (one: Suggestion) => one.label !== place.prefix && !found.has(one.label) && found.set(one.label, one);

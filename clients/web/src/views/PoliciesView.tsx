@@ -1,9 +1,9 @@
 // Policies: each sentence beside its rules in English, a call to try, and what differs from another policy.
 import type { TargetedSubmitEvent } from "preact";
 import { useState } from "preact/hooks";
-import { rpc, Problem } from "../api";
-import { date, percent, t } from "../i18n";
-import { clean } from "../text";
+import { rpc, Problem, type Finding } from "../api";
+import { date, percent, t, tMaybe } from "../i18n";
+import { clean, words } from "../text";
 import { Empty, ProblemBox, Skeleton, toProblem, useLoaded, useTitle } from "../ui";
 
 interface Summary {
@@ -103,9 +103,9 @@ function Opened({ id, others }: { id: string; others: Summary[] }) {
     async (signal) => {
       const [got, explained] = await Promise.all([
         rpc<{ policy: Policy }>("PolicyService/GetPolicy", { policy_id: id }, signal),
-        rpc<{ sentences?: Sentence[] }>("PolicyService/ExplainPolicy", { policy: { policy_id: id } }, signal),
+        rpc<{ sentences?: Sentence[]; findings?: Finding[] }>("PolicyService/ExplainPolicy", { policy: { policy_id: id } }, signal),
       ]);
-      return { policy: got.policy, sentences: explained.sentences ?? [] };
+      return { policy: got.policy, sentences: explained.sentences ?? [], findings: explained.findings ?? [] };
     },
     [id],
   );
@@ -117,7 +117,8 @@ function Opened({ id, others }: { id: string; others: Summary[] }) {
       </main>
     );
   }
-  const { policy, sentences } = found.value;
+  const { policy, sentences, findings } = found.value;
+  const missing = sentences.filter((one) => !one.rules?.length);
   const report = policy.verification;
   return (
     <main id="main" class="page stack">
@@ -164,6 +165,22 @@ function Opened({ id, others }: { id: string; others: Summary[] }) {
             </li>
           ))}
         </ol>
+      </section>
+      <section class="stack-small">
+        <h2>{t("policies.missing")}</h2>
+        {missing.length === 0 && findings.length === 0 && <p class="quiet">{t("policies.missing.none")}</p>}
+        <ul class="notes">
+          {missing.map((one, index) => (
+            <li key={index} class="warning" dir="auto">
+              {clean(one.sentence ?? "")}
+            </li>
+          ))}
+          {findings.map((one, index) => (
+            <li key={index} class={one.severity === "warning" ? "warning" : "error"} dir="auto">
+              <strong>{clean(one.code)}</strong> {clean(one.message)}
+            </li>
+          ))}
+        </ul>
       </section>
       <TryCall id={id} policy={policy} />
       <Compare id={id} others={others} />
@@ -253,7 +270,7 @@ function TryCall({ id, policy }: { id: string; policy: Policy }) {
 }
 
 function Compare({ id, others }: { id: string; others: Summary[] }) {
-  const [found, setFound] = useState<{ equivalent?: boolean; changes?: { witness: Request; before: Decision; after: Decision }[] }>();
+  const [found, setFound] = useState<{ equivalent?: boolean; changes?: { witness: Request; before: Decision; after: Decision }[]; rule_changes?: { kind: string; rule_id: string }[] }>();
   const [problem, setProblem] = useState<Problem>();
   if (!others.length) return null;
   const compare = async (other: string) => {
@@ -285,6 +302,11 @@ function Compare({ id, others }: { id: string; others: Summary[] }) {
           <p>{t("policies.equivalent")}</p>
         ) : (
           <ul class="notes">
+            {(found.rule_changes ?? []).map((one) => (
+              <li key={`${one.kind}-${one.rule_id}`}>
+                {tMaybe(`patch.${one.kind}`, words(one.kind))} <code>{clean(one.rule_id)}</code>
+              </li>
+            ))}
             {(found.changes ?? []).map((one, index) => (
               <li key={index}>
                 <code>{callText(one.witness)}</code>: <DecisionWord decision={one.before.decision} /> → <DecisionWord decision={one.after.decision} />
