@@ -1,30 +1,45 @@
 """Benchmark of baseline tests on packages from PyPI with planted bugs.
 
-`make bench-testgen-programs`. The packages are installed into `build`, each behind a small program. Baseline
-tests are generated for the package as it is. A bug is a change of one place of the package, made by hand. It
-is found if a test fails that passes without it.
+`make bench-testgen-programs`. The packages are installed into `build`, each behind a small program. A bug is
+a change of one place of the package, made by hand. There are two measurements:
+
+- *found*: tests are generated for the package as it is. A bug is found if a test fails that passes without
+  it.
+- *from the start*: tests are generated for the package with the bug. It is shown if a test with a source
+  fails that passes without the bug. It is pinned if a test that expects the wrong behaviour has a source.
+
+Tests run in forked processes, as in a survey. `--quality` also measures lines and mutants, which takes
+longer.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peripety.testgen.evaluation.suite import MeasuredSuite, evaluate_test
-from peripety.testgen.subjects.command.subject import CommandSubject
-from peripety.testgen.types import TestCase, TestStatus
+from peripety.testgen.subjects.command.baseline.tests import ProgramTests
+from peripety.testgen.subjects.command.subject import CommandSubject, input_of
+from peripety.testgen.types import TestCase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from peripety.testgen.subjects.command.python_program import SurveyedCall
+    from peripety.testgen.types import DraftTest
 
 PROGRAMS = Path(__file__).parent / "programs"
 BUILD = Path("build/planted-bugs")
-WANTED = 0.6
+WANTED_FOUND = 0.6
+WANTED_SHOWN = 0.3
+_SURVEY_SECONDS = 60.0
+_BATCH = 40
 
 
 @dataclass(frozen=True)
@@ -110,31 +125,127 @@ ALL = {
 
 
 def main() -> None:
-    """Measure, and print one line for each program."""
+    """Measure, print one line for each program, and fail if a figure is missed."""
     parser = argparse.ArgumentParser(description="Measure baseline tests by the planted bugs that they find.")
     parser.add_argument("--programs", nargs="*", choices=ALL, default=[*ALL])
-    found = bugs = 0
-    heads = f"{'program':10} {'lines':>6} {'covered':>8} {'mutants':>8} {'killed':>7} {'tests':>6}"
-    _tell(f"{heads} {'bugs found':>11}")
-    for name in parser.parse_args().programs:
-        program = ALL[name]
-        python = _install(program.requirement)
-        subject = CommandSubject([python, *program.argv], _copy_programs(), task=program.task)
-        suite, passing = MeasuredSuite(subject), []
-        for number, draft in enumerate(subject.baseline_tests()):
-            test = TestCase(f"floor{number}", "", draft.input, draft.expected_output, body=draft.body)
-            verdict = suite.add(test, evaluate_test(subject, test, mutants=suite.unsettled_mutants))
-            passing += [test] if verdict.examined.status is TestStatus.PASSED else []
-        quality = suite.quality
-        assert quality.mutation is not None
-        covered = sum(one.covered for one in quality.coverage) / len(subject.targets)
-        seen = _found_bugs(subject, passing, program.bugs)
-        found, bugs = found + len(seen), bugs + len(program.bugs)
+    parser.add_argument("--quality", action="store_true", help="also measure lines and mutants")
+    parser.add_argument("--missed", action="store_true", help="also print the bugs that are missed")
+    given = parser.parse_args()
+    _tell(
+        f"{'program':12} {'tests':>6} {'sourced':>8} {'wrong':>6} {'seconds':>8} {'found':>10} {'shown':>10}"
+        f" {'pinned':>7}{'   quality' if given.quality else ''}",
+    )
+    found = shown = pinned = bugs = 0
+    for name in given.programs:
+        row = _measure(ALL[name], quality=given.quality)
+        count = len(ALL[name].bugs)
+        found, shown, pinned = found + len(row.found), shown + len(row.shown), pinned + row.pinned
+        bugs += count
         _tell(
-            f"{name:10} {len(subject.targets):6} {covered:8.1%} {len(subject.mutants):8}"
-            f" {quality.mutation.score:7.1%} {len(passing):6} {len(seen):4} of {len(program.bugs):3}",
+            f"{name:12} {row.tests:6} {row.sourced:8} {row.wrong:6} {row.seconds:8.1f}"
+            f" {len(row.found):4} of {count:2} {len(row.shown):4} of {count:2} {row.pinned:7}{row.quality}",
         )
-    _tell(f"found: {found} of {bugs} bugs ({found / bugs:.0%}); wanted: {WANTED:.0%}")
+        for index, bug in enumerate(ALL[name].bugs) if given.missed else ():
+            marks = ["" if index in row.found else "not found", "" if index in row.shown else "not shown"]
+            if any(marks):
+                _tell(f"    {', '.join(filter(None, marks))}: {bug[1]!r} -> {bug[2]!r}")
+    _tell(f"found: {found} of {bugs} bugs ({found / bugs:.0%}); wanted: {WANTED_FOUND:.0%}")
+    _tell(f"from the start: {shown} of {bugs} shown ({shown / bugs:.0%}); wanted: {WANTED_SHOWN:.0%}")
+    _tell(f"pinned without the label: {pinned}; wanted: 0")
+    if found < WANTED_FOUND * bugs or shown < WANTED_SHOWN * bugs or pinned:
+        sys.exit(1)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The figures of a program.
+
+    Attributes:
+        tests: the number of tests.
+        sourced: of these, with a source.
+        wrong: of these, not met by the package as it is.
+        seconds: the processor time of generating them.
+        found: the indices of bugs that a test finds.
+        shown: the indices of bugs from the start that a test with a source shows.
+        pinned: the number of tests with a source that expect a bug.
+        quality: lines and mutants, as text.
+    """
+
+    tests: int
+    sourced: int
+    wrong: int
+    seconds: float
+    found: set[int]
+    shown: set[int]
+    pinned: int
+    quality: str
+
+
+def _measure(program: Program, *, quality: bool) -> _Row:
+    original = _subject_of(program, None)
+    began = _used_seconds()
+    drafts = [*original.baseline_tests()]
+    seconds = _used_seconds() - began
+    results = _run(original, drafts)
+    passing = [draft for draft, result in zip(drafts, results, strict=True) if _is_met(draft, result)]
+    wrong = [draft for draft in drafts if draft.source and draft not in passing]
+    found, shown, pinned = set(), set(), 0
+    for index, _ in enumerate(program.bugs):
+        buggy = _subject_of(program, index)
+        if not all(
+            _is_met(draft, result) for draft, result in zip(passing, _run(buggy, passing), strict=True)
+        ):
+            found.add(index)
+        assert buggy._program is not None
+        failing = [
+            draft for draft, is_met in ProgramTests(buggy._program, (), _SURVEY_SECONDS).sourced if not is_met
+        ]
+        if any(
+            _is_met(draft, result) for draft, result in zip(failing, _run(original, failing), strict=True)
+        ):
+            shown.add(index)
+        pinned += sum(_is_met(draft, result) for draft, result in zip(wrong, _run(buggy, wrong), strict=True))
+    told = _describe_quality(original, passing) if quality else ""
+    sourced = sum(bool(draft.source) for draft in drafts)
+    return _Row(len(drafts), sourced, len(wrong), seconds, found, shown, pinned, told)
+
+
+def _run(subject: CommandSubject, drafts: Sequence[DraftTest]) -> list[SurveyedCall | None]:
+    """Run tests in forked processes; None for a test that has no result."""
+    program = subject._program
+    assert program is not None
+    interface = program.find_interface()
+    results: list[SurveyedCall | None] = []
+    for start in range(0, len(drafts), _BATCH):
+        batch = drafts[start : start + _BATCH]
+        inputs = [input_of(draft.body or {}) for draft in batch]
+        batch_results = program.survey_calls(interface, inputs, _SURVEY_SECONDS)
+        results += [*batch_results, *[None] * (len(batch) - len(batch_results))]
+    return results
+
+
+def _is_met(draft: DraftTest, result: SurveyedCall | None) -> bool:
+    if result is None:
+        return False
+    body: Mapping[str, Any] = draft.body or {}
+    shown = result.stdout.decode(errors="replace").rstrip()
+    is_output_met = draft.expected_output is None or draft.expected_output.rstrip() == shown
+    return is_output_met and body["exit_code"] in {None, result.exit_code}
+
+
+def _describe_quality(subject: CommandSubject, drafts: Sequence[DraftTest]) -> str:
+    suite = MeasuredSuite(subject)
+    for number, draft in enumerate(drafts):
+        test = TestCase(f"floor{number}", "", draft.input, draft.expected_output, body=draft.body)
+        suite.add(test, evaluate_test(subject, test, mutants=suite.unsettled_mutants))
+    measured = suite.quality
+    assert measured.mutation is not None
+    covered = sum(one.covered for one in measured.coverage) / len(subject.targets)
+    return f"   lines {covered:.1%}, mutants {measured.mutation.score:.1%}"
+
+
+def _used_seconds() -> float:
+    return sum(os.times()[:4])
 
 
 def _tell(line: str) -> None:
@@ -142,12 +253,40 @@ def _tell(line: str) -> None:
     sys.stdout.flush()
 
 
+def _subject_of(program: Program, bug: int | None) -> CommandSubject:
+    """Return the program on its package; on a copy of the package with a bug if one is given."""
+    python, variables = _install(program.requirement), {}
+    if bug is not None:
+        name, before, after = program.bugs[bug]
+        (packages,) = (BUILD.resolve() / program.requirement).glob("lib/python*/site-packages")
+        place = BUILD.resolve() / "bugs" / f"{program.requirement}-{bug}"
+        shutil.rmtree(place, ignore_errors=True)
+        package = name.partition("/")[0]
+        shutil.copytree(packages / package, place / package, ignore=shutil.ignore_patterns("__pycache__"))
+        text = (place / name).read_text(encoding="utf-8")
+        assert before in text, (name, before)
+        (place / name).write_text(text.replace(before, after, 1), encoding="utf-8")
+        variables = {"PYTHONPATH": str(place)}
+    return CommandSubject([python, *program.argv], _copy_programs(), variables, task=program.task)
+
+
 def _install(requirement: str) -> str:
     place = BUILD.resolve() / requirement
     python = place / "bin" / "python"
     if not (place / "installed").exists():
-        subprocess.run([sys.executable, "-m", "venv", place], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", requirement], check=True)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+        pip = (
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(python),
+            "install",
+            "-q",
+            "--no-deps",
+            requirement,
+        )
+        subprocess.run(pip, check=True)
         (place / "installed").touch()
     return str(python)
 
@@ -155,35 +294,10 @@ def _install(requirement: str) -> str:
 def _copy_programs() -> Path:
     """Return a directory with the programs, which import packages that the checks of this repository lack."""
     place = BUILD.resolve() / "programs"
-    place.mkdir(exist_ok=True)
+    place.mkdir(parents=True, exist_ok=True)
     for source in PROGRAMS.glob("*.py.txt"):
         shutil.copy(source, place / source.stem)
     return place
-
-
-def _found_bugs(
-    subject: CommandSubject,
-    tests: Sequence[TestCase],
-    bugs: Sequence[tuple[str, str, str]],
-) -> set[int]:
-    """Return the indices of the bugs for which a test fails."""
-    program = subject._program
-    assert program is not None
-    keys = {module.name: key for key, module in program.modules.items()}
-    mutants = []
-    for name, before, after in bugs:
-        text = program.modules[keys[name]].text
-        assert before in text, (name, before)
-        mutants.append((keys[name], text.replace(before, after, 1)))
-    found: set[int] = set()
-    for test in tests:
-        body = test.body or {}
-        job = {"modules": (), "mutants": mutants}
-        original, *changed = program._probe(
-            "mutants", job, body["arguments"], body["stdin"].encode(), 60
-        ) or [{}]
-        found.update(index for index, result in enumerate(changed) if result != original)
-    return found
 
 
 if __name__ == "__main__":

@@ -168,6 +168,8 @@ class DraftTest:
         body: the executable form of its subject (`Subject.body_schema`); None for text only.
         category: its category, if the author had to choose.
         replaces: the id of a test that was not met and that this one corrects; empty for none.
+        source: the sentence, docstring, type or law that requires the expectation, with its place; empty for
+            an expectation that describes what the subject does today.
     """
 
     name: str
@@ -178,6 +180,7 @@ class DraftTest:
     body: Mapping[str, Any] | None = None
     category: str | None = None
     replaces: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +199,8 @@ class TestCase:
         is_global: True if it was written by the refinement over all categories.
         is_combinatorial: True if it follows from the subject's schema, without a model.
         replaces: the id of a test that was not met and that this one corrects; empty for none.
+        source: the sentence, docstring, type or law that requires the expectation, with its place; empty for
+            an expectation that describes what the subject does today.
     """
 
     __test__ = False
@@ -211,6 +216,7 @@ class TestCase:
     is_global: bool = False
     is_combinatorial: bool = False
     replaces: str = ""
+    source: str = ""
 
 
 class TestStatus(Enum):

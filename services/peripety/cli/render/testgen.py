@@ -61,6 +61,10 @@ def format_card(test: pb.GeneratedTest) -> Iterator[str]:
         yield f"    expects  {expected}"
     if test.reasoning:
         yield f"    because  {shorten(test.reasoning)}"
+    if test.source:
+        yield f"    source   {shorten(test.source)}"
+    elif test.WhichOneof("body"):
+        yield "    source   none; it describes what the subject does today"
     if test.replaces:
         yield f"    replaces {one_line(test.replaces)}"
 

@@ -239,6 +239,10 @@ def _function_lines(name: str, test: TestCase, suite: ExportedSuite, skipped: st
 def _test_comments(test: TestCase, outcome: ExportedOutcome | None) -> Iterator[str]:
     """Yield comments about a test."""
     yield from comment_lines(test.reasoning)
+    if test.source:
+        yield from comment_lines(f"Source: {test.source}")
+    elif test.body is not None:
+        yield "# It describes what the subject does today."
     if outcome is not None and outcome.status is TestStatus.FAILED:
         yield from comment_lines(f"It failed in the run: {outcome.observed}")
 

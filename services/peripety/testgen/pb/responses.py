@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine as engine_api
@@ -151,6 +152,7 @@ def _command_to_proto(body: Mapping[str, Any]) -> pb.CommandTest:
         arguments=body["arguments"],
         stdin=stdin.encode(errors="surrogateescape"),
         expect_exit_code=body.get("exit_code"),
+        call=pb.PythonCall(**body["call"]) if body.get("call") else None,
     )
 
 
@@ -159,12 +161,19 @@ def _command_from_proto(test: pb.CommandTest, field: str) -> Mapping[str, Any]:
         stdin = test.stdin.decode()
     except UnicodeDecodeError:
         raise field_error(f"{field}.stdin", "is not UTF-8") from None
-    return {
+    body = {
         "arguments": [*test.arguments],
         "stdin": stdin,
         "exit_code": test.expect_exit_code if test.HasField("expect_exit_code") else None,
     }
+    if not test.HasField("call"):
+        return body
+    require_field(_MODULE_PATTERN.fullmatch(test.call.module), f"{field}.call.module", "is not a dotted name")
+    require_field(test.call.code, f"{field}.call.code", "is required; set the statements to run")
+    return {**body, "call": {"module": test.call.module, "code": test.call.code}}
 
+
+_MODULE_PATTERN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 MAX_TESTS = 1_000
 
@@ -228,6 +237,7 @@ def _case_from_proto(test: pb.GeneratedTest, field: str) -> TestCase:
         ("input", _MAX_TEXT_BYTES),
         ("expected_output", _MAX_TEXT_BYTES),
         ("reasoning", _MAX_TEXT_BYTES),
+        ("source", _MAX_TEXT_BYTES),
     ):
         require_field(
             len(getattr(test, name).encode()) <= most,
@@ -247,6 +257,7 @@ def _case_from_proto(test: pb.GeneratedTest, field: str) -> TestCase:
         round=test.round,
         is_global=bool(getattr(test, "global")),
         is_combinatorial=test.combinatorial,
+        source=test.source,
     )
 
 

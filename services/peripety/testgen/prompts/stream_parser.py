@@ -90,6 +90,7 @@ def parse_draft(value: Any) -> DraftTest | UnreadablePart:
         body=body,
         category=_to_text(value.get("category")),
         replaces=_to_text(value.get("replaces")) or "",
+        source=_to_text(value.get("source")) or "",
     )
 
 
@@ -208,6 +209,10 @@ def _test_schema(
         "expected_output": {
             "type": ["string", "null"],
             "description": "The exact expected output; null if only the execution matters.",
+        },
+        "source": {
+            "type": ["string", "null"],
+            "description": "The sentence of the task or docstring that requires it, quoted; else null.",
         },
         "reasoning": {"type": "string", "description": "The defect that it would detect."},
         "confidence": {

@@ -240,6 +240,7 @@ class RoundWriter:
         self._recorded_count = len(recorded)
         self._parsed_count = 0
         self._request = request
+        self._subject = subject
         self._body_schema = None if subject is None else subject.body_schema
         self._seen_tests = seen_tests
         self._record = record
@@ -337,6 +338,7 @@ class RoundWriter:
             round=number,
             is_global=category is None,
             replaces=draft.replaces if draft.replaces in self._before.tests else "",
+            source=_find_source(draft.source, self._before.order.description, self._subject),
         )
 
     def _category_of(self, draft: DraftTest) -> str:
@@ -349,3 +351,18 @@ class RoundWriter:
     def _make_form(self) -> TestForm:
         categories = self._before.order.categories if self.round.category is None else None
         return TestForm(self._body_schema, categories, by_list=self.by_list)
+
+
+_MIN_QUOTED_CHARACTERS = 12
+
+
+def _find_source(quoted: str, task: str, subject: Subject | None) -> str:
+    """Return a quotation with its place; empty if it is in no text that the author has been given."""
+    words = " ".join(quoted.split())
+    if len(words) < _MIN_QUOTED_CHARACTERS:
+        return ""
+    if words in " ".join(task.split()):
+        return f"task: {words}"
+    texts = () if subject is None else subject.material.get("sources", ())
+    named = (one["file"] for one in texts if words in " ".join(one["text"].split()))
+    return next((f"{file}: {words}" for file in named), "")

@@ -93,6 +93,7 @@ class RunEvaluation:
                 confidence=draft.confidence,
                 body=draft.body,
                 is_combinatorial=True,
+                source=draft.source,
             )
 
     @property

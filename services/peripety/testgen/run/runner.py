@@ -200,8 +200,11 @@ class GenerationRunner:
         for test in self._state.not_run:  # recorded by an earlier version, which ran them later
             await self._record(*await evaluation.evaluate(test))
         async with closing(evaluation.baseline_tests(self._order.categories)) as tests:
-            async for test in tests:
-                if self._budget.seconds_for_baseline <= 0:
+            while (seconds := self._budget.seconds_for_baseline) > 0:
+                try:
+                    async with asyncio.timeout(seconds):
+                        test = await anext(tests)
+                except (TimeoutError, StopAsyncIteration):
                     return
                 if test.test_id in self._state.tests:
                     continue

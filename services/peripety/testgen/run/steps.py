@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
     from peripety.testgen.run.budget import BudgetAccount
     from peripety.testgen.run.state import GenerationState
-    from peripety.testgen.types import SuiteQuality
+    from peripety.testgen.types import SuiteQuality, TestCase
 
 
 _TESTS_PER_ROUND = 3
@@ -145,6 +145,7 @@ def _reached_ids(state: GenerationState, test_id: str) -> frozenset[str]:
 
 
 _LOW_CONFIDENCE = 0.5
+_MAX_CITED_TESTS = 10
 
 
 def make_stats(
@@ -185,11 +186,14 @@ def _iter_doubts(state: GenerationState) -> Iterator[str]:
     """Yield doubts about the existing tests."""
     if state.verdicts and state.not_run:
         yield f"{_count_phrase(len(state.not_run))} not run, because the time limit was reached."
-    statuses = [
-        state.verdicts[test.test_id].examined.status
-        for test in state.current_tests
-        if test.test_id in state.verdicts
+    failed = [
+        test for test in state.current_tests if _status_of(state, test) is TestStatus.FAILED and test.source
     ]
+    for test in failed[:_MAX_CITED_TESTS]:
+        yield f"the subject contradicts its source ({test.test_id}): {test.source}"
+    if len(failed) > _MAX_CITED_TESTS:
+        yield f"{_count_phrase(len(failed) - _MAX_CITED_TESTS)} contradicted by the subject likewise."
+    statuses = [_status_of(state, test) for test in state.current_tests if test not in failed]
     for status, what in (
         (TestStatus.FAILED, "not met by the subject; either the tests or the subject are wrong"),
         (TestStatus.UNSTABLE, "unstable"),
@@ -205,6 +209,11 @@ def _iter_doubts(state: GenerationState) -> Iterator[str]:
     left = count_missing(state.quality)
     if left:
         yield f"{left} mutants and targets are not detected by any test."
+
+
+def _status_of(state: GenerationState, test: TestCase) -> TestStatus | None:
+    verdict = state.verdicts.get(test.test_id)
+    return None if verdict is None else verdict.examined.status
 
 
 def _describe_scope(quality: SuiteQuality) -> str:

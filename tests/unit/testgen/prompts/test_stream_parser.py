@@ -187,6 +187,7 @@ def test_a_test_is_asked_for_with_what_is_told_of_it() -> None:
         "id",
         "input",
         "expected_output",
+        "source",
         "reasoning",
         "confidence",
     ]

@@ -5,6 +5,7 @@ The results replace it, one JSON value per line.
 
 - `files` finds the source files of the program and of the packages that it imports. It executes nothing.
 - `lines` runs the program, and reports the executed lines of each file, with coverage.py.
+- `call` runs statements in a module of the program, as an example of its documentation.
 - `mutants` runs the program once for each mutant, in a process that is forked after imports that take long.
 
 A file has a key: its path in the working directory, or its absolute path if it is elsewhere. The probe
@@ -39,7 +40,7 @@ _MIN_SECONDS = 1.0
 _SLOWDOWN = 5
 """A mutant may take so many times as long as the program, and one second at least."""
 
-_START = os.path.realpath(os.getcwd())
+START = os.path.realpath(os.getcwd())
 
 if sys.path[:1] == [os.path.dirname(os.path.abspath(__file__))]:
     del sys.path[0]  # the program must not find this one
@@ -54,22 +55,35 @@ def main() -> None:
         report.truncate()
     os.set_inheritable(int(descriptor), False)  # noqa: FBT003 - it takes no name
     if command == "files":
-        _report(int(descriptor), _find_files(job))
+        report_result(int(descriptor), _find_files(job))
     elif command == "lines":
         _trace(int(descriptor), job, arguments)
+    elif command == "call":
+        os.close(int(descriptor))
+        run_program(job, arguments)
     elif _run_mutants(int(descriptor), job):
         os.close(int(descriptor))
         _run_and_leave(job, arguments)
 
 
-def _report(descriptor: int, result: Any) -> None:
+def report_result(descriptor: int, result: Any) -> None:
+    """Write a result as a line of JSON."""
     os.write(descriptor, json.dumps(result).encode() + b"\n")
 
 
 def run_program(job: Any, arguments: list[str]) -> None:
-    """Run a program as the interpreter would: with its own arguments, path and main module."""
+    """Run a program as the interpreter would: with its own arguments, path and main module.
+
+    A job with a `call` runs these statements in a module of the program instead.
+    """
     name = job["program"]
     sys.argv[:] = [name, *arguments]
+    if job.get("call"):
+        if not job["is_isolated"]:
+            directory = os.getcwd() if job["is_module"] else os.path.dirname(os.path.realpath(name))
+            sys.path.insert(0, directory)
+        run_call(job["call"])
+        return
     if job["is_module"]:
         if not job["is_isolated"]:
             sys.path.insert(0, os.getcwd())
@@ -86,6 +100,25 @@ def run_program(job: Any, arguments: list[str]) -> None:
     exec(loader.get_code("__main__"), module.__dict__)  # type: ignore[arg-type] # noqa: S102 - its purpose
 
 
+def run_call(call: Any) -> None:
+    """Run statements in the namespace of a module, and print values and an exception as in a doctest.
+
+    Args:
+        call: `module`, its dotted name, and `code`, the statements.
+    """
+    top = call["module"].partition(".")[0]
+    module = importlib.import_module(call["module"])
+    namespace = {**vars(module), top: importlib.import_module(top), "__name__": call["module"]}
+    try:
+        for statement in ast.parse(call["code"]).body:
+            exec(compile(ast.Interactive([statement]), "<call>", "single", dont_inherit=True), namespace)  # noqa: S102 - its purpose
+    except Exception as error:  # noqa: BLE001 - exceptions are results
+        # The module of an exception is left out: interpreters and documentation differ in it.
+        text = f"{type(error).__name__}: {error}".removesuffix(": ")
+        sys.stdout.write(f"{text}\n")
+        raise SystemExit(1) from None
+
+
 # files
 
 
@@ -93,7 +126,7 @@ def _find_files(job: Any) -> dict[str, Any]:
     """Return the files to measure, and the packages that are imported and not measured with their lines."""
     name = job["program"]
     if not job["is_isolated"]:
-        sys.path.insert(0, _START if job["is_module"] else os.path.dirname(os.path.realpath(name)))
+        sys.path.insert(0, START if job["is_module"] else os.path.dirname(os.path.realpath(name)))
     files: list[list[str]] = []
     entry = ""
     if job["is_module"]:
@@ -143,7 +176,7 @@ def _read(path: str) -> str:
 
 
 def _key(path: str) -> str:
-    return _relative(os.path.realpath(path), _START)
+    return _relative(os.path.realpath(path), START)
 
 
 def _relative(path: str, directory: str) -> str:
@@ -246,7 +279,7 @@ def _trace(descriptor: int, job: Any, arguments: list[str]) -> None:
     sys.path.insert(0, job["coverage"])
     coverage = importlib.import_module("coverage")
     sys.path.remove(job["coverage"])
-    places = {os.path.join(_START, key): key for key in job["files"]}
+    places = {os.path.join(START, key): key for key in job["files"]}
     tracer = coverage.Coverage(data_file=None, config_file=False, include=[*places], messages=False)
 
     def finish() -> None:
@@ -255,7 +288,7 @@ def _trace(descriptor: int, job: Any, arguments: list[str]) -> None:
         lines = {
             places[path]: sorted(data.lines(path) or ()) for path in data.measured_files() if path in places
         }
-        _report(descriptor, {"lines": lines, "modules": _loaded_modules(places)})
+        report_result(descriptor, {"lines": lines, "modules": _loaded_modules(places)})
 
     atexit.register(finish)
     tracer.start()
@@ -281,16 +314,16 @@ def _run_mutants(descriptor: int, job: Any) -> bool:
     """Run the program and its mutants; return True in a process that has to run the program."""
     stdin = sys.stdin.buffer.read()
     _import_modules(job["modules"], {*job["files"]})
-    original = os.path.join(_START, "0")
-    entries = os.listdir(_START)
+    original = os.path.join(START, "0")
+    entries = os.listdir(START)
     os.mkdir(original)
     for entry in entries:
-        os.rename(os.path.join(_START, entry), os.path.join(original, entry))
+        os.rename(os.path.join(START, entry), os.path.join(original, entry))
     codes = _compile_files(original, job["files"])
     seconds = float(job["seconds"])
     gc.freeze()  # a collection in a child would copy the memory of all these objects
     for number, mutant in enumerate([None, *job["mutants"]], start=1):
-        place = os.path.join(_START, str(number))
+        place = os.path.join(START, str(number))
         os.mkdir(place)
         work = os.path.join(place, "work")
         shutil.copytree(original, work, symlinks=True)
@@ -298,14 +331,14 @@ def _run_mutants(descriptor: int, job: Any) -> bool:
         began = time.monotonic()
         child = os.fork()
         if not child:
-            _become(work, out, stdin)
+            become(work, out, stdin)
             _replace_code(work, mutant, codes)
             return True
-        status = _wait(child, seconds)
+        status = wait_for(child, seconds)
         taken = time.monotonic() - began
         with open(out, "rb") as file:
             written = file.read(_MAX_OUTPUT_BYTES)
-        _report(descriptor, {"exit_code": status, "stdout": base64.b64encode(written).decode()})
+        report_result(descriptor, {"exit_code": status, "stdout": base64.b64encode(written).decode()})
         if mutant is None:
             seconds = min(seconds, max(_MIN_SECONDS, _SLOWDOWN * taken))
         shutil.rmtree(place, ignore_errors=True)
@@ -330,7 +363,7 @@ def _run_and_leave(job: Any, arguments: list[str]) -> None:
     os._exit((code or 0) & 0xFF if code is None or isinstance(code, int) else 1)
 
 
-def _become(work: str, out: str, stdin: bytes) -> None:
+def become(work: str, out: str, stdin: bytes) -> None:
     """Make a forked process the one of a program: its directory, its input and its output."""
     os.setsid()
     os.chdir(work)
@@ -348,7 +381,7 @@ def _become(work: str, out: str, stdin: bytes) -> None:
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - the input of the program
 
 
-def _wait(child: int, seconds: float) -> int | None:
+def wait_for(child: int, seconds: float) -> int | None:
     """Wait for a process; end it with its children after the time limit. Return its exit code."""
     until = time.monotonic() + seconds
     status = None

@@ -12,15 +12,16 @@ import json
 import shlex
 import shutil
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import coverage
 
 from peripety.errors import InvalidArgumentError
-from peripety.testgen.subjects.command import probe
+from peripety.testgen.subjects.command import probe, survey
 from peripety.testgen.subjects.command.python_mutants import PythonModule
 from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, ProcessOutput
 
@@ -36,7 +37,7 @@ MAX_PROGRAM_MUTANTS = 300
 
 _MUTANTS_PER_PROCESS = 24
 _COVERAGE_DIRECTORY = Path(coverage.__file__).parents[1]
-MEASURING_PATHS = (Path(probe.__file__), _COVERAGE_DIRECTORY)
+MEASURING_PATHS = (Path(probe.__file__), Path(survey.__file__), _COVERAGE_DIRECTORY)
 """Paths that a program reads while it is measured."""
 _OPTIONS_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
 
@@ -120,6 +121,78 @@ def _parse_script(
 
 
 @dataclass(frozen=True, slots=True)
+class PythonCall:
+    """Statements that run in a module of the program, in place of the command.
+
+    Attributes:
+        module: the dotted name of the module.
+        code: the statements. Values of expressions are printed, and an exception, as in a doctest.
+    """
+
+    module: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramInput:
+    """The input of a run.
+
+    Attributes:
+        arguments: the arguments after those of the command.
+        stdin: the standard input.
+        call: statements to run in place of the command; None for the command.
+    """
+
+    arguments: tuple[str, ...] = ()
+    stdin: bytes = b""
+    call: PythonCall | None = None
+
+    def to_job(self) -> dict[str, Any]:
+        """Return the input for a probe."""
+        return {
+            "arguments": [*self.arguments],
+            "stdin": self.stdin.decode(errors="surrogateescape"),
+            "call": None if self.call is None else {"module": self.call.module, "code": self.call.code},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramInterface:
+    """The interface of a program, as found by running it.
+
+    Attributes:
+        commands: the parsers of its arguments: `path` (names of subcommands), `parameters`, `is_group`.
+        values: the values of its modules: key of the file, name, kind (`number`, `text`, `pattern`), value.
+        modules: the names of the imported modules.
+        readmes: the packages that are measured, each with its README.
+        names: the names that the program is called by.
+    """
+
+    commands: tuple[Mapping[str, Any], ...] = ()
+    values: tuple[tuple[str, str, str, str], ...] = ()
+    modules: tuple[str, ...] = ()
+    readmes: tuple[tuple[str, str], ...] = ()
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyedCall:
+    """The result of a call in a survey.
+
+    Attributes:
+        exit_code: the exit code; None after the time limit.
+        stdout: the beginning of its standard output.
+        lines: the executed lines by the key of the file.
+        features: numbers for facts about the run; see `survey`.
+    """
+
+    exit_code: int | None
+    stdout: bytes
+    lines: Mapping[str, frozenset[int]]
+    features: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
 class _TracedRun:
     """The executed lines by the key of the file, and the imported modules that are not measured."""
 
@@ -155,7 +228,7 @@ class PythonProgram:
         for key, name, source in found.get("files", ()):
             self._add_module(key, name, base64.b64decode(source))
         self._mutants = self._sample_mutants()
-        self._traced: dict[tuple[tuple[str, ...], bytes], _TracedRun | None] = {}
+        self._traced: dict[ProgramInput, _TracedRun | None] = {}
         self._hanging: set[str] = set()
 
     def _add_module(self, key: str, name: str, source: bytes) -> None:
@@ -187,10 +260,70 @@ class PythonProgram:
         key, inner = self._mutants[mutant_id]
         return self.modules[key].is_equivalent(inner)
 
-    def executed_lines(self, arguments: Sequence[str], stdin: bytes) -> Mapping[str, frozenset[int]] | None:
+    def executed_lines(self, given: ProgramInput) -> Mapping[str, frozenset[int]] | None:
         """Return the lines that a run executes, by the key of the file; None if they are unknown."""
-        traced = self._trace(arguments, stdin)
+        traced = self._trace(given)
         return None if traced is None else traced.lines
+
+    def run_call(self, given: ProgramInput) -> ProcessOutput:
+        """Run the statements of an input in place of the command."""
+        with self._report({"call": given.to_job()["call"]}) as report:
+            return self._sandbox.run(
+                (*self._command.interpreter, probe.__file__, "call", str(report.fileno())),
+                given.stdin,
+                descriptors=(report.fileno(),),
+            )
+
+    def find_interface(self) -> ProgramInterface:
+        """Run the program until it parses its arguments, and return its interface."""
+        found = (self._probe("interface", {}, script=survey.__file__) or [{}])[0]
+        given = [*self._command.arguments]
+        return ProgramInterface(
+            tuple(
+                {**command, "path": command["path"][len(given) :]}
+                for command in found.get("commands", ())
+                if command["path"][: len(given)] == given or not command["is_group"]
+            ),
+            tuple((key, name, kind, value) for key, name, kind, value in found.get("values", ())),
+            tuple(found.get("modules", ())),
+            tuple((package, text) for package, text in found.get("readmes", ())),
+            tuple(found.get("names", ())),
+        )
+
+    def survey_calls(
+        self,
+        interface: ProgramInterface,
+        calls: Sequence[ProgramInput],
+        seconds: float,
+    ) -> list[SurveyedCall]:
+        """Run calls, each in a process that is forked from a prepared one, until a time limit.
+
+        Args:
+            interface: the interface of the program.
+            calls: the calls.
+            seconds: the limit of the processor time of all of them.
+
+        Returns:
+            The results of the first calls, as far as the time allows.
+        """
+        job = {
+            "modules": interface.modules,
+            "calls": [
+                {**call.to_job(), "arguments": [*self._command.arguments, *call.arguments]} for call in calls
+            ],
+            "seconds": seconds,
+        }
+        limit = _MAX_SLOWDOWN * seconds + self._timeout
+        results = self._probe("calls", job, timeout_seconds=limit, script=survey.__file__) or ()
+        return [
+            SurveyedCall(
+                result["exit_code"],
+                base64.b64decode(result["stdout"]),
+                {key: frozenset(lines) for key, lines in result.get("lines", {}).items()},
+                frozenset(result.get("features", ())),
+            )
+            for result in results
+        ]
 
     def reached_mutants(
         self,
@@ -209,8 +342,7 @@ class PythonProgram:
 
     def run_mutants(
         self,
-        arguments: Sequence[str],
-        stdin: bytes,
+        given: ProgramInput,
         mutant_ids: Sequence[str],
     ) -> Iterator[tuple[str | None, ProcessOutput]]:
         """Run the program and then mutants of it; yield each with its output, first the program as None.
@@ -219,18 +351,17 @@ class PythonProgram:
         its exit code is None. If the process ends early, the rest is missing.
 
         Args:
-            arguments: the arguments.
-            stdin: the standard input.
+            given: the input.
             mutant_ids: the mutants.
         """
-        traced = self._trace(arguments, stdin)
+        traced = self._trace(given)
         imported = () if traced is None else traced.imported
         yield from ((one, _TIMED_OUT) for one in mutant_ids if one in self._hanging)
         left = [one for one in mutant_ids if one not in self._hanging]
         for start in range(0, len(left), _MUTANTS_PER_PROCESS):
             batch = left[start : start + _MUTANTS_PER_PROCESS]
             job = {"modules": imported, "mutants": [self._source_of(one) for one in batch]}
-            results = self._probe("mutants", job, arguments, stdin, self._timeout * (len(batch) + 2)) or ()
+            results = self._probe("mutants", job, given, self._timeout * (len(batch) + 2)) or ()
             for mutant_id, result in zip((None, *batch), results, strict=False):
                 if mutant_id is not None and result["exit_code"] is None:
                     self._hanging.add(mutant_id)
@@ -243,13 +374,12 @@ class PythonProgram:
         key, inner = self._mutants[mutant_id]
         return key, self.modules[key].source_of(inner).decode()
 
-    def _trace(self, arguments: Sequence[str], stdin: bytes) -> _TracedRun | None:
-        run = (*arguments,), stdin
-        if run not in self._traced:
+    def _trace(self, given: ProgramInput) -> _TracedRun | None:
+        if given not in self._traced:
             if len(self._traced) >= _MAX_TRACED_RUNS:
                 self._traced.clear()
-            results = self._probe("lines", {"coverage": str(_COVERAGE_DIRECTORY)}, arguments, stdin)
-            self._traced[run] = (
+            results = self._probe("lines", {"coverage": str(_COVERAGE_DIRECTORY)}, given)
+            self._traced[given] = (
                 _TracedRun(
                     {key: frozenset(lines) for key, lines in results[0]["lines"].items()},
                     tuple(results[0]["modules"]),
@@ -257,33 +387,24 @@ class PythonProgram:
                 if results
                 else None
             )
-        return self._traced[run]
+        return self._traced[given]
 
     def _probe(
         self,
         command: str,
         job: Mapping[str, Any],
-        arguments: Sequence[str] = (),
-        stdin: bytes = b"",
+        given: ProgramInput = ProgramInput(),
         timeout_seconds: float | None = None,
+        *,
+        script: str = probe.__file__,
     ) -> list[Any] | None:
         """Run a command of the probe, and return its results; None if it does not report them."""
-        started = self._command
-        whole_job = {
-            "program": started.program,
-            "is_module": started.is_module,
-            "is_isolated": started.is_isolated,
-            "files": [*self.modules] if command != "files" else [],
-            "seconds": self._timeout,
-            **job,
-        }
-        with tempfile.TemporaryFile(prefix="peripety-") as report:
-            report.write(json.dumps(whole_job).encode())
-            report.seek(0)
-            argv = (*started.interpreter, probe.__file__, command, str(report.fileno()))
+        files = [*self.modules] if command != "files" else []
+        with self._report({"files": files, "call": given.to_job()["call"], **job}) as report:
+            argv = (*self._command.interpreter, script, command, str(report.fileno()))
             self._sandbox.run(
-                (*argv, *started.arguments, *arguments),
-                stdin,
+                (*argv, *self._command.arguments, *given.arguments),
+                given.stdin,
                 descriptors=(report.fileno(),),
                 timeout_seconds=timeout_seconds,
             )
@@ -293,6 +414,25 @@ class PythonProgram:
             except ValueError:
                 return None
 
+    @contextmanager
+    def _report(self, job: Mapping[str, Any]) -> Iterator[IO[bytes]]:
+        """Yield a file that holds a job, and receives its results."""
+        started = self._command
+        whole_job = {
+            "program": started.program,
+            "is_module": started.is_module,
+            "is_isolated": started.is_isolated,
+            "seconds": self._timeout,
+            **job,
+        }
+        with tempfile.TemporaryFile(prefix="peripety-") as report:
+            report.write(json.dumps(whole_job).encode())
+            report.seek(0)
+            yield report
+
 
 _MAX_TRACED_RUNS = 256
+_MAX_SLOWDOWN = 10
+"""A survey is limited by processor time; on a busy machine, it takes so many times as long at most."""
+
 _TIMED_OUT = ProcessOutput(None, b"", b"")

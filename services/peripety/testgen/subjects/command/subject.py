@@ -9,14 +9,21 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding
-from peripety.testgen.subjects.command.documented_calls import iterate_documented_calls
-from peripety.testgen.subjects.command.python_program import MEASURING_PATHS, PythonProgram, parse_command
+from peripety.testgen.subjects.command.baseline.tests import ProgramTests
+from peripety.testgen.subjects.command.python_program import (
+    MEASURING_PATHS,
+    ProgramInput,
+    PythonCall,
+    PythonProgram,
+    parse_command,
+)
 from peripety.testgen.subjects.command.sandbox import Sandbox
 from peripety.testgen.subjects.subject import NO_LINES, BodySchema, RunResult, SubjectKind, SubjectTarget
 from peripety.testgen.types import DraftTest, TaskContext, TestStatus
@@ -93,6 +100,15 @@ _BODY_SCHEMA = {
     "additionalProperties": False,
 }
 _BODY_FORM = BodySchema(_BODY_SCHEMA)
+_USUAL_CALLS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("nothing", (), "existence"),
+    ("help", ("--help",), "boundary"),
+    ("unknown_option", ("--no-such-option",), "boundary"),
+)
+_DESCRIPTION = "describes the current behaviour of the command"
+_SURVEY_SECONDS = 24.0
+"""Time for trying calls, in seconds; about half of the time that baseline tests have by default."""
+
 _EXPECTED_OUTPUT_TEXT = "standard output of the command, without white space at its end"
 
 
@@ -132,6 +148,7 @@ class CommandSubject:
         unfenced: bool = False,
     ) -> None:
         self._argv = tuple(argv)
+        self._directory = working_directory
         given = environment or {}
         self._redactor = EnvironmentRedactor(given)
         variables = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **given}
@@ -166,7 +183,7 @@ class CommandSubject:
         """Return the sources, most executed first, and the names of the files that are too long together."""
         executed: Counter[str] = Counter()
         for arguments in ((), ("--help",)):
-            for key, lines in (program.executed_lines(arguments, b"") or {}).items():
+            for key, lines in (program.executed_lines(ProgramInput(arguments)) or {}).items():
                 executed[key] += len(lines)
         left = _MAX_SOURCE_CHARACTERS
         sources: list[dict[str, str]] = []
@@ -207,7 +224,13 @@ class CommandSubject:
         return () if self._program is None else (*self._program.iterate_mutants(),)
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
-        """Return arguments that cannot be passed to a process."""
+        """Return arguments that cannot be passed to a process, and a call without a program."""
+        if body.get("call") and self._program is None:
+            return (
+                Finding(
+                    "NOT_EXECUTABLE", "/call", "calls a function, and the command is not a Python program"
+                ),
+            )
         return _BODY_FORM.validate_body(body) or [*_argument_problems(body)]
 
     def soundness(self, test: TestCase) -> Sequence[Finding]:
@@ -217,8 +240,9 @@ class CommandSubject:
         return ()
 
     def same_input(self, body: Mapping[str, Any]) -> Any:
-        """Return the arguments and the standard input."""
-        return {"arguments": [*(body.get("arguments") or ())], "stdin": body.get("stdin") or ""}
+        """Return the arguments and the standard input, or the call."""
+        given = {"arguments": [*(body.get("arguments") or ())], "stdin": body.get("stdin") or ""}
+        return given | ({"call": body["call"]} if body.get("call") else {})
 
     def run(self, test: TestCase) -> RunResult:
         """Run the command once."""
@@ -258,35 +282,44 @@ class CommandSubject:
         return frozenset() if program is None else frozenset(filter(program.is_equivalent, among))
 
     def baseline_tests(self) -> Iterator[DraftTest]:
-        """Yield calls that expect the current behaviour of the command.
+        """Yield calls without arguments, for help and with an unknown option, and those of a Python program.
 
-        They are calls without arguments, for help, with an unknown option, and those that the documentation
-        of a Python program shows.
+        A test without a source expects the current behaviour of the command.
         """
-        yield from self._baseline_test("nothing", (), "existence")
-        yield from self._baseline_test("help", ("--help",), "boundary")
-        yield from self._baseline_test("unknown_option", ("--no-such-option",), "boundary")
-        program = self._program
-        for call in () if program is None else iterate_documented_calls(program.modules.values()):
-            yield from self._baseline_test("_".join(call), call, "correctness")
+        for name, arguments, category in _USUAL_CALLS:
+            body = {"arguments": [*arguments], "stdin": "", "exit_code": None}
+            yield from self._described(DraftTest(name, json.dumps(arguments), body=body, category=category))
+        if self._program is not None:
+            for draft in ProgramTests(self._program, self._list_files(), _SURVEY_SECONDS):
+                yield from (draft,) if draft.source else self._described(draft)
 
-    def _baseline_test(self, name: str, arguments: Sequence[str], category: str) -> Iterator[DraftTest]:
-        body = {"arguments": [*arguments], "stdin": "", "exit_code": None}
-        output = self._run_command(body)
+    def _list_files(self) -> list[str]:
+        """Return the names of files in the directory, which may be arguments."""
+        if self._directory is None:
+            return []
+        with suppress(OSError):
+            names = (path.name for path in self._directory.iterdir() if path.is_file())
+            return sorted(name for name in names if not name.endswith((".py", ".pyc")))
+        return []
+
+    def _described(self, draft: DraftTest) -> Iterator[DraftTest]:
+        """Yield a test with the current behaviour as its expectation; none if the command does not end."""
+        output = self._run_command(draft.body or {})
         if output.exit_code is None or output.start_error:
             return
-        yield DraftTest(
-            name,
-            json.dumps(arguments, ensure_ascii=False),
-            output.stdout.decode(errors="replace"),
-            "the current behaviour of the command",
-            1.0,
-            {**body, "exit_code": output.exit_code},
-            category,
+        yield replace(
+            draft,
+            expected_output=output.stdout.decode(errors="replace"),
+            reasoning=_DESCRIPTION,
+            confidence=1.0,
+            body={**(draft.body or {}), "exit_code": output.exit_code},
         )
 
     def _run_command(self, body: Mapping[str, Any]) -> ProcessOutput:
-        return self._redact(self._sandbox.run((*self._argv, *_arguments(body)), _stdin_bytes(body)))
+        given = input_of(body)
+        if given.call is not None and self._program is not None:
+            return self._redact(self._program.run_call(given))
+        return self._redact(self._sandbox.run((*self._argv, *given.arguments), given.stdin))
 
     def _run_mutants(
         self,
@@ -295,7 +328,7 @@ class CommandSubject:
     ) -> Iterator[tuple[str | None, ProcessOutput]]:
         """Yield the output of the program, with None, and those of mutants."""
         assert self._program is not None  # noqa: S101 - only programs have mutants
-        for mutant_id, output in self._program.run_mutants(_arguments(body), _stdin_bytes(body), mutant_ids):
+        for mutant_id, output in self._program.run_mutants(input_of(body), mutant_ids):
             yield mutant_id, self._redact(output)
 
     def _redact(self, output: ProcessOutput) -> ProcessOutput:
@@ -316,15 +349,17 @@ class CommandSubject:
     def _executed_lines(self, body: Mapping[str, Any]) -> Mapping[str, frozenset[int]] | None:
         """Return the lines that a run executes by file; None if they cannot be determined."""
         program = self._program
-        return None if program is None else program.executed_lines(_arguments(body), _stdin_bytes(body))
+        return None if program is None else program.executed_lines(input_of(body))
 
 
-def _arguments(body: Mapping[str, Any]) -> list[str]:
-    return [*map(str, body.get("arguments") or ())]
-
-
-def _stdin_bytes(body: Mapping[str, Any]) -> bytes:
-    return (body.get("stdin") or "").encode(errors="surrogateescape")
+def input_of(body: Mapping[str, Any]) -> ProgramInput:
+    """Return the input of a run from the body of a test."""
+    call = body.get("call")
+    return ProgramInput(
+        tuple(map(str, body.get("arguments") or ())),
+        (body.get("stdin") or "").encode(errors="surrogateescape"),
+        PythonCall(str(call["module"]), str(call["code"])) if call else None,
+    )
 
 
 def _argument_problems(body: Mapping[str, Any]) -> Iterator[Finding]:
@@ -350,7 +385,8 @@ def _unmet_expectations(test: TestCase, output: ProcessOutput) -> Iterator[Findi
         yield Finding("EXPECTATION_NOT_MET", "/exit_code", message)
     expected = test.expected_output
     if expected is not None and expected.rstrip() != output.stdout.decode(errors="replace").rstrip():
-        yield Finding("EXPECTATION_NOT_MET", "", "the output differs from the expected one")
+        than = f"what its source requires: {test.source}" if test.source else "the expected one"
+        yield Finding("EXPECTATION_NOT_MET", "", f"the output differs from {than}")
 
 
 def _format_output(output: ProcessOutput) -> str:

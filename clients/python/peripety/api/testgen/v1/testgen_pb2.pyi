@@ -681,6 +681,32 @@ class ScenarioTest(_message.Message):
 Global___ScenarioTest: _TypeAlias = ScenarioTest  # noqa: Y015
 
 @_typing.final
+class PythonCall(_message.Message):
+    """Statements that run in a module of a Python program, in place of its command."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODULE_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
+    module: _builtins.str
+    """Required. Dotted name of the module."""
+    code: _builtins.str
+    """Required. Statements. Values of expressions are printed, and an exception, as in a doctest."""
+    def __init__(
+        self,
+        *,
+        module: _builtins.str = ...,
+        code: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "module", b"module"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PythonCall: _TypeAlias = PythonCall  # noqa: Y015
+
+@_typing.final
 class CommandTest(_message.Message):
     """A test on a command: input and expectations."""
 
@@ -689,6 +715,7 @@ class CommandTest(_message.Message):
     ARGUMENTS_FIELD_NUMBER: _builtins.int
     STDIN_FIELD_NUMBER: _builtins.int
     EXPECT_EXIT_CODE_FIELD_NUMBER: _builtins.int
+    CALL_FIELD_NUMBER: _builtins.int
     stdin: _builtins.bytes
     """Standard input."""
     expect_exit_code: _builtins.int
@@ -697,19 +724,29 @@ class CommandTest(_message.Message):
     def arguments(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Arguments after those of the subject."""
 
+    @_builtins.property
+    def call(self) -> Global___PythonCall:
+        """Statements to run in place of the command; unset for the command itself."""
+
     def __init__(
         self,
         *,
         arguments: _abc.Iterable[_builtins.str] | None = ...,
         stdin: _builtins.bytes = ...,
         expect_exit_code: _builtins.int | None = ...,
+        call: Global___PythonCall | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_expect_exit_code", b"_expect_exit_code", "expect_exit_code", b"expect_exit_code"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_call", b"_call", "_expect_exit_code", b"_expect_exit_code", "call", b"call", "expect_exit_code", b"expect_exit_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expect_exit_code", b"_expect_exit_code", "arguments", b"arguments", "expect_exit_code", b"expect_exit_code", "stdin", b"stdin"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_call", b"_call", "_expect_exit_code", b"_expect_exit_code", "arguments", b"arguments", "call", b"call", "expect_exit_code", b"expect_exit_code", "stdin", b"stdin"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__call: _TypeAlias = _typing.Literal["call"]  # noqa: Y015
+    _WhichOneofArgType__call: _TypeAlias = _typing.Literal["_call", b"_call"]  # noqa: Y015
     _WhichOneofReturnType__expect_exit_code: _TypeAlias = _typing.Literal["expect_exit_code"]  # noqa: Y015
     _WhichOneofArgType__expect_exit_code: _TypeAlias = _typing.Literal["_expect_exit_code", b"_expect_exit_code"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__call) -> _WhichOneofReturnType__call | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__expect_exit_code) -> _WhichOneofReturnType__expect_exit_code | None: ...
 
 Global___CommandTest: _TypeAlias = CommandTest  # noqa: Y015
@@ -788,6 +825,7 @@ class GeneratedTest(_message.Message):
     COMMAND_FIELD_NUMBER: _builtins.int
     VERDICT_FIELD_NUMBER: _builtins.int
     REPLACES_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
     test_id: _builtins.str
     """Id, unique in its run."""
     category: _builtins.str
@@ -807,6 +845,10 @@ class GeneratedTest(_message.Message):
     replaces: _builtins.str
     """Id of a test that was not met and that this one corrects; empty for none. If this one passes, the other is stored,
     and not exported.
+    """
+    source: _builtins.str
+    """Source of the expectation: a sentence of the task, a docstring, a type or a law, with its place. Empty if the
+    test describes what the subject does today.
     """
     @_builtins.property
     def scenario(self) -> Global___ScenarioTest:
@@ -840,10 +882,11 @@ class GeneratedTest(_message.Message):
         command: Global___CommandTest | None = ...,
         verdict: Global___TestVerdict | None = ...,
         replaces: _builtins.str = ...,
+        source: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output", "_verdict", b"_verdict", "body", b"body", "command", b"command", "expected_output", b"expected_output", "policy", b"policy", "scenario", b"scenario", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output", "_verdict", b"_verdict", "body", b"body", "category", b"category", "combinatorial", b"combinatorial", "command", b"command", "confidence", b"confidence", "expected_output", b"expected_output", "global", b"global", "input", b"input", "policy", b"policy", "reasoning", b"reasoning", "replaces", b"replaces", "round", b"round", "scenario", b"scenario", "test_id", b"test_id", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output", "_verdict", b"_verdict", "body", b"body", "category", b"category", "combinatorial", b"combinatorial", "command", b"command", "confidence", b"confidence", "expected_output", b"expected_output", "global", b"global", "input", b"input", "policy", b"policy", "reasoning", b"reasoning", "replaces", b"replaces", "round", b"round", "scenario", b"scenario", "source", b"source", "test_id", b"test_id", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_output: _TypeAlias = _typing.Literal["expected_output"]  # noqa: Y015
     _WhichOneofArgType__expected_output: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output"]  # noqa: Y015

@@ -1,0 +1,255 @@
+"""Candidate calls of a program, and the choice of those that differ in what they show.
+
+A first survey tries every command with usual values, and shows which functions it reaches. A second one tries
+the values of these functions, one place at a time, and then options and pairs with the values that have shown
+something new. The choice is greedy: the next call is the one with the most features that no call has shown.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from itertools import combinations, islice, zip_longest
+from typing import TYPE_CHECKING
+
+from peripety.testgen.subjects.command.python_program import ProgramInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from peripety.testgen.subjects.command.baseline.parameters import CommandForm, Parameter
+    from peripety.testgen.subjects.command.baseline.values import SourceFunctions, SourceValue
+    from peripety.testgen.subjects.command.python_program import SurveyedCall
+
+
+_MAX_CALLS = 1_600
+_MAX_SEEDS = 8
+_MAX_COMBINED = 6
+_MAX_OPTION_VALUES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A candidate call.
+
+    Attributes:
+        given: its input.
+        command: the path of its command.
+        goal: what its value is for; empty for a usual value.
+        result: its result in a survey; None before it.
+    """
+
+    given: ProgramInput
+    command: tuple[str, ...]
+    goal: str = ""
+    result: SurveyedCall | None = None
+
+    @property
+    def features(self) -> frozenset[int]:
+        """The facts that it shows, with its goal and its output as further ones."""
+        if self.result is None:
+            return frozenset()
+        shown = f"{self.command} {self.result.exit_code} {self.result.stdout[:200]!r}"
+        own = {zlib.crc32(f"{self.command} {self.goal}".encode())} if self.goal else set()
+        return self.result.features | own | {zlib.crc32(shown.encode())}
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call by its parts."""
+
+    form: CommandForm
+    arguments: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    stdin: str = ""
+
+    def to_candidate(self, goal: str = "") -> Candidate:
+        # An argument that begins with a sign is taken for an option, unless it is a number.
+        separator = ("--",) if any(_is_like_option(one) for one in self.arguments) else ()
+        given = (*self.form.path, *self.options, *separator, *self.arguments)
+        return Candidate(ProgramInput(given, self.stdin.encode()), self.form.path, goal)
+
+
+def _is_like_option(argument: str) -> bool:
+    return argument.startswith("-") and not argument[1:2].isdecimal() and len(argument) > 1
+
+
+class CandidateCalls:
+    """The candidate calls of a program.
+
+    Args:
+        forms: its commands.
+        functions: its functions.
+        values: the values of its sources.
+        documented: further values by the path of a command, the best ones.
+        survey: runs calls, and returns their results, possibly of the first ones only.
+    """
+
+    def __init__(
+        self,
+        forms: Sequence[CommandForm],
+        functions: SourceFunctions,
+        values: Sequence[SourceValue],
+        documented: Mapping[tuple[str, ...], Sequence[tuple[str, ...]]],
+        survey: Callable[[Sequence[ProgramInput]], Sequence[SurveyedCall]],
+    ) -> None:
+        self._forms = forms
+        self._functions = functions
+        self._values = values
+        self._documented = documented
+        self._survey = survey
+
+    def find(self) -> list[Candidate]:
+        """Return the calls with their results, in the order in which they were tried."""
+        seeds = [(form, call) for form in self._forms for call in self._seed_calls(form)]
+        tried = self._run([call.to_candidate() for _, call in seeds])
+        of_form: dict[CommandForm, list[tuple[_Call, Candidate]]] = defaultdict(list)
+        for (form, call), candidate in zip(seeds, tried, strict=False):
+            of_form[form].append((call, candidate))
+        bases = {form: self._best_of(pairs) for form, pairs in of_form.items()}
+        share = max(_MAX_CALLS // max(len(bases), 1), 20)
+        rows = [islice(self._value_calls(form, *base), share) for form, base in bases.items()]
+        second = [one for row in zip_longest(*rows) for one in row if one is not None]
+        found = [*tried, *self._run([call.to_candidate(goal) for call, goal in second])]
+        third = [
+            call.to_candidate()
+            for form, base in bases.items()
+            for call in self._combined_calls(form, base[0], second, found[len(tried) :])
+        ]
+        return [*found, *self._run(third[:_MAX_CALLS])]
+
+    def _run(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        unique = [*dict.fromkeys(candidates)]
+        results = dict(zip(unique, self._survey([one.given for one in unique]), strict=False))
+        return [replace(one, result=results.get(one)) for one in candidates]
+
+    def _seed_calls(self, form: CommandForm) -> Iterator[_Call]:
+        """Yield calls with usual values: of the documentation, of each type, and too few or too many."""
+        required = [one for one in form.options if one.is_required and not one.is_flag]
+        options = tuple(part for one in required for part in (one.flag, one.values[0]))
+        for given in self._documented.get(form.path, ())[:_MAX_SEEDS]:
+            yield _Call(form, given, options)
+        counts = range(len(form.arguments) + 1) if form.is_guessed else (len(form.arguments),)
+        for count in counts:
+            places = form.arguments[:count]
+            for row in range(_MAX_SEEDS if count else 1):
+                yield _Call(form, tuple(_value_at(place, row) for place in places), options)
+        if not form.is_guessed and form.arguments:
+            yield _Call(form, (), options)
+            yield _Call(form, (*(_value_at(place, 0) for place in form.arguments), "x"), options)
+        yield _Call(form, tuple(_value_at(place, 0) for place in form.arguments), options, "ab cd\n1 2\n")
+
+    def _value_calls(
+        self,
+        form: CommandForm,
+        base: _Call,
+        reached: frozenset[tuple[str, int]],
+    ) -> Iterator[tuple[_Call, str]]:
+        """Yield calls that differ from a usual one in one value."""
+        values = self._relevant_values(reached)
+        for place, _ in enumerate(base.arguments):
+            parameter = form.arguments[min(place, len(form.arguments) - 1)] if form.arguments else None
+            own = parameter.values if parameter is not None else ()
+            for text in own:
+                yield replace(base, arguments=_with(base.arguments, place, text)), ""
+        for value in values:
+            for place, _ in enumerate(base.arguments):
+                parameter = form.arguments[min(place, len(form.arguments) - 1)] if form.arguments else None
+                if parameter is None or value.is_number or not parameter.is_number:
+                    changed = replace(base, arguments=_with(base.arguments, place, value.text))
+                    yield changed, value.goal
+            if base.stdin:
+                yield replace(base, stdin=f"{value.text}\n"), value.goal
+        for option in form.options:
+            for text in () if option.is_flag else option.values[:_MAX_OPTION_VALUES]:
+                yield replace(base, options=(*base.options, option.flag, text)), ""
+
+    def _relevant_values(self, reached: frozenset[tuple[str, int]]) -> Iterator[SourceValue]:
+        """Yield the values of the reached functions, one of each function after the other."""
+        by_function: dict[tuple[str, int], list[SourceValue]] = defaultdict(list)
+        for value in self._values:
+            for place in value.functions & reached:
+                by_function[place].append(value)
+        # Functions that many commands reach decide less about this one.
+        rows = zip_longest(*by_function.values())
+        seen = set()
+        for value in (one for row in rows for one in row if one is not None):
+            if value.text not in seen:
+                seen.add(value.text)
+                yield value
+
+    def _combined_calls(
+        self,
+        form: CommandForm,
+        base: _Call,
+        tried: Sequence[tuple[_Call, str]],
+        results: Sequence[Candidate],
+    ) -> Iterator[_Call]:
+        """Yield calls that combine values that have shown something new: with options, and in pairs."""
+        own = [
+            (call, result)
+            for (call, _), result in zip(tried, results, strict=False)
+            if call.form == form and result.result is not None and result.result.exit_code == 0
+        ]
+        best = [own[index][0] for index in islice(choose([result for _, result in own]), 2 * _MAX_COMBINED)]
+        flags = [
+            (one.flag,) if one.is_flag else (one.flag, one.values[0])
+            for one in form.options
+            if one.values or one.is_flag
+        ]
+        for call in (base, *best):
+            for option in flags:
+                if option[0] not in call.options:
+                    yield replace(call, options=(*call.options, *option))
+        for first, second in islice(combinations(flags, 2), 2 * _MAX_COMBINED):
+            yield replace(base, options=(*base.options, *first, *second))
+        if len(base.arguments) > 1:
+            texts = [*dict.fromkeys(text for call in best for text in call.arguments)][: 2 * _MAX_COMBINED]
+            for one in texts:
+                for other in texts:
+                    yield replace(base, arguments=(one, other, *base.arguments[2:]))
+
+    def _best_of(self, pairs: Sequence[tuple[_Call, Candidate]]) -> tuple[_Call, frozenset[tuple[str, int]]]:
+        """Return the usual call of a command, and the functions that all its calls reach."""
+        reached: set[tuple[str, int]] = set()
+        for _, candidate in pairs:
+            if candidate.result is not None:
+                reached |= self._functions.reached(candidate.result.lines)
+        call, _ = max(pairs, key=lambda pair: _rank(pair[1]))
+        return call, frozenset(reached)
+
+
+def _rank(candidate: Candidate) -> tuple[bool, int]:
+    result = candidate.result
+    return (False, 0) if result is None else (result.exit_code == 0, len(result.features))
+
+
+def _value_at(parameter: Parameter, row: int) -> str:
+    return parameter.values[min(row, len(parameter.values) - 1)] if parameter.values else "ab"
+
+
+def _with(arguments: tuple[str, ...], place: int, text: str) -> tuple[str, ...]:
+    return (*arguments[:place], text, *arguments[place + 1 :])
+
+
+def choose(candidates: Sequence[Candidate]) -> Iterator[int]:
+    """Yield the indices of candidates, each with the most features that no earlier one shows.
+
+    Candidates that show nothing new are left out.
+    """
+    left = {index: one.features for index, one in enumerate(candidates) if one.result is not None}
+    bounds = {index: len(features) for index, features in left.items()}
+    shown: set[int] = set()
+    while left:
+        best, gain = -1, 0
+        for index in sorted(left, key=lambda one: (-bounds[one], one)):
+            if bounds[index] <= gain:
+                break
+            bounds[index] = len(left[index] - shown)
+            if bounds[index] > gain or (bounds[index] == gain and gain and index < best):
+                best, gain = index, bounds[index]
+        if not gain:
+            return
+        shown |= left.pop(best)
+        yield best

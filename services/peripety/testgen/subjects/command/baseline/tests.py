@@ -1,0 +1,255 @@
+"""Baseline tests of a Python program.
+
+Tests with a source come from examples of the documentation and from laws. Those that fail come first, because
+they show a defect. All other tests describe the current behaviour of calls that differ in what they show.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections import defaultdict
+from functools import cached_property
+from itertools import chain, islice, zip_longest
+from typing import TYPE_CHECKING, Any
+
+from peripety.testgen.subjects.command.baseline.candidates import CandidateCalls, choose
+from peripety.testgen.subjects.command.baseline.documentation import (
+    iterate_documented_calls,
+    iterate_documented_commands,
+    iterate_readme_calls,
+)
+from peripety.testgen.subjects.command.baseline.laws import holding_laws, iterate_laws
+from peripety.testgen.subjects.command.baseline.parameters import find_commands
+from peripety.testgen.subjects.command.baseline.values import SourceFunctions, find_values
+from peripety.testgen.subjects.command.python_program import ProgramInput
+from peripety.testgen.types import DraftTest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from peripety.testgen.subjects.command.baseline.candidates import Candidate
+    from peripety.testgen.subjects.command.baseline.documentation import DocumentedCall, DocumentedCommand
+    from peripety.testgen.subjects.command.baseline.laws import LawCall
+    from peripety.testgen.subjects.command.baseline.parameters import CommandForm
+    from peripety.testgen.subjects.command.python_program import ProgramInterface, PythonProgram, SurveyedCall
+
+
+_MAX_DOCUMENTED = 48
+_MAX_TESTS_OF_LAW = 3
+_MAX_SURVEYED_LAWS = 160
+_MAX_OBSERVED = 96
+# The example does not run in its module alone.
+_UNRELATED_PATTERN = re.compile(
+    r"(Name|Import|ModuleNotFound|Syntax|Attribute)Error"
+    r"|TypeError: .*\(\) (missing|takes|got an unexpected) ",
+)
+_MAX_NAME_CHARACTERS = 40
+
+
+class ProgramTests:
+    """The baseline tests of a program.
+
+    Args:
+        program: the program.
+        files: names of files in its directory.
+        seconds: the limit of the processor time for trying calls, about.
+    """
+
+    def __init__(self, program: PythonProgram, files: Sequence[str], seconds: float) -> None:
+        self._program = program
+        self._files = files
+        self._seconds = seconds
+        self._interface = interface = program.find_interface()
+        self._functions = SourceFunctions(program.modules)
+        self._values = find_values(self._functions, interface.values)
+        self._documented = [
+            *iterate_documented_calls(program.modules),
+            *chain.from_iterable(iterate_readme_calls(text, package) for package, text in interface.readmes),
+        ]
+        readme = "\n".join(text for _, text in interface.readmes)
+        self._commands = [*iterate_documented_commands(readme, interface.names)]
+
+    def __iter__(self) -> Iterator[DraftTest]:
+        """Yield all tests, the most important ones first."""
+        yield from (test for test, is_met in self.sourced if not is_met)
+        for command in self._commands:
+            yield _command_test(command)
+        observed = islice(self._observed_tests(), _MAX_OBSERVED)
+        met = (test for test, is_met in self.sourced if is_met)
+        rows = zip_longest(observed, observed, met)
+        yield from (test for row in rows for test in row if test is not None)
+
+    @cached_property
+    def sourced(self) -> Sequence[tuple[DraftTest, bool]]:
+        """The tests of examples and laws, each with True if the program meets it."""
+        examples = _ProgramExamples(self._program, self._interface, self._seconds / 4)
+        laws = [*iterate_laws(self._program.modules, self._documented, self._values)]
+        return [*examples.documented_tests(self._documented), *examples.law_tests(laws)]
+
+    def _observed_tests(self) -> Iterator[DraftTest]:
+        """Yield tests without an expectation, for calls that differ in what they show."""
+        forms = find_commands(self._interface.commands, self._functions.trees.values(), self._files)
+        arguments = (command.arguments for command in self._commands)
+        calls = CandidateCalls(
+            forms,
+            self._functions,
+            self._values,
+            _documented_arguments(forms, self._documented, arguments),
+            lambda given: self._program.survey_calls(self._interface, given, self._seconds / 3),
+        )
+        candidates = calls.find()
+        yield from (_observed_test(candidates[index]) for index in choose(candidates))
+
+
+class _ProgramExamples:
+    """Tests with a source, each with True if the program meets it."""
+
+    def __init__(self, program: PythonProgram, interface: ProgramInterface, seconds: float) -> None:
+        self._program = program
+        self._interface = interface
+        self._seconds = seconds
+
+    def documented_tests(self, documented: Sequence[DocumentedCall]) -> Iterator[tuple[DraftTest, bool]]:
+        """Yield the tests of examples that run in their modules."""
+        kept: list[tuple[DraftTest, bool]] = []
+        for example, result in zip(documented, self._survey(documented), strict=False):
+            shown = result.stdout.decode(errors="replace").rstrip()
+            is_met = shown == example.expected.rstrip()
+            is_unrelated = not is_met and _UNRELATED_PATTERN.match(shown) is not None
+            if result.exit_code is not None and not is_unrelated:
+                test = _call_test(example.function, example, example.shown, example.expected, "correctness")
+                kept.append((test, is_met))
+        yield from _balanced(kept, _MAX_DOCUMENTED)
+
+    def law_tests(self, laws: Sequence[LawCall]) -> Iterator[tuple[DraftTest, bool]]:
+        """Yield the tests of laws that hold for most values."""
+        some = laws[:_MAX_SURVEYED_LAWS]
+        results = {
+            law.call: result.stdout.strip() == b"True"
+            for law, result in zip(some, self._survey(some), strict=False)
+            if result.stdout.strip() in {b"True", b"False"}
+        }
+        kept = holding_laws((law, results[law.call]) for law in some if law.call in results)
+        by_law: dict[str, list[tuple[DraftTest, bool]]] = defaultdict(list)
+        for law in kept:
+            test = _call_test("law", law, law.call.code, "True", "correctness")
+            by_law[law.law].append((test, results[law.call]))
+        for tests in by_law.values():
+            yield from _balanced(tests, _MAX_TESTS_OF_LAW)
+
+    def _survey(self, calls: Sequence[DocumentedCall | LawCall]) -> list[SurveyedCall]:
+        given = [ProgramInput(call=one.call) for one in calls]
+        return self._program.survey_calls(self._interface, given, self._seconds) if given else []
+
+
+def _balanced(tests: Sequence[tuple[DraftTest, bool]], limit: int) -> Iterator[tuple[DraftTest, bool]]:
+    """Yield all tests that are not met, and of the others at most a number, evenly spread."""
+    met = [test for test in tests if test[1]]
+    step = max(1, -(-len(met) // limit))
+    yield from (test for test in tests if not test[1])
+    yield from met[::step]
+
+
+def _call_test(
+    name: str,
+    example: DocumentedCall | LawCall,
+    shown: str,
+    expected: str,
+    category: str,
+) -> DraftTest:
+    body: dict[str, Any] = {
+        "arguments": [],
+        "stdin": "",
+        "exit_code": None,
+        "call": {"module": example.call.module, "code": example.call.code},
+    }
+    return DraftTest(
+        _to_name(f"{name} {shown}"),
+        f"{example.call.module}: {shown}",
+        expected,
+        "the program does what its source requires",
+        1.0,
+        body,
+        category,
+        source=example.citation,
+    )
+
+
+def _command_test(command: DocumentedCommand) -> DraftTest:
+    body = {
+        "arguments": [*command.arguments],
+        "stdin": "",
+        "exit_code": 0 if command.expected is None else None,
+    }
+    return DraftTest(
+        _to_name(" ".join(command.arguments)),
+        json.dumps([*command.arguments], ensure_ascii=False),
+        command.expected,
+        "the program does what its documentation shows",
+        1.0,
+        body,
+        "correctness",
+        source=command.citation,
+    )
+
+
+def _observed_test(candidate: Candidate) -> DraftTest:
+    given = candidate.given
+    body = {"arguments": [*given.arguments], "stdin": given.stdin.decode(), "exit_code": None}
+    failed = candidate.result is not None and candidate.result.exit_code != 0
+    shown = json.dumps([*given.arguments], ensure_ascii=False)
+    if given.stdin:
+        shown += f" with the input {given.stdin.decode()!r}"
+    name = _to_name(" ".join(given.arguments))
+    return DraftTest(name, shown, None, "", 1.0, body, "boundary" if failed else "correctness")
+
+
+def _to_name(text: str) -> str:
+    words = "".join(letter if letter.isalnum() else " " for letter in text).split()
+    return "_".join(words)[:_MAX_NAME_CHARACTERS].lower() or "empty"
+
+
+def _documented_arguments(
+    forms: Iterable[CommandForm],
+    documented: Iterable[DocumentedCall],
+    commands: Iterable[tuple[str, ...]],
+) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the arguments of examples by the path of the command that their function names."""
+    found: dict[tuple[str, ...], dict[tuple[str, ...], None]] = defaultdict(dict)
+    paths = sorted((form.path for form in forms), key=len, reverse=True)
+    for arguments in commands:
+        path = next((path for path in paths if arguments[: len(path)] == path), None)
+        if path is not None:
+            found[path][arguments[len(path) :]] = None
+    for example in documented:
+        name = _squeeze(example.function.rpartition(".")[2])
+        values = _constants_of(example.shown)
+        for path in paths:
+            words = [*map(_squeeze, path)]
+            is_named = all(len(word) > 2 and word in name for word in words)  # noqa: PLR2004 - short words are everywhere
+            if values and is_named:
+                found[path][values] = None
+    return {path: [*rows] for path, rows in found.items()}
+
+
+def _squeeze(text: str) -> str:
+    return text.lower().replace("_", "").replace("-", "")
+
+
+def _constants_of(shown: str) -> tuple[str, ...]:
+    """Return the constants of a call as arguments, in their order."""
+    nodes = [*ast.walk(ast.parse(shown))]
+    negated = {
+        id(node.operand) for node in nodes if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    }
+    constants = sorted(
+        (node for node in nodes if isinstance(node, ast.Constant)),
+        key=lambda node: (node.lineno, node.col_offset),
+    )
+    return tuple(
+        f"-{node.value}" if id(node) in negated else str(node.value)
+        for node in constants
+        if isinstance(node.value, str | int | float) and not isinstance(node.value, bool)
+    )

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.testgen.subjects.command.baseline.candidates import Candidate, CandidateCalls, choose
+from peripety.testgen.subjects.command.baseline.parameters import CommandForm, Parameter, find_commands
+from peripety.testgen.subjects.command.baseline.values import SourceFunctions, find_values
+from peripety.testgen.subjects.command.python_mutants import PythonModule
+from peripety.testgen.subjects.command.python_program import ProgramInput, SurveyedCall
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SOURCE = "def graded(value):\n    return value < 50\n\n\ndef other(value):\n    return value < 7000\n"
+
+
+def candidate(name: str, *features: int) -> Candidate:
+    result = SurveyedCall(0, b"same", {}, frozenset(features))
+    return Candidate(ProgramInput((name,)), (), result=result)
+
+
+def test_the_next_call_is_the_one_that_shows_most_that_is_new() -> None:
+    calls = [candidate("a", 1), candidate("b", 1, 2, 3), candidate("c", 3, 4), candidate("d", 2, 3)]
+    assert [*choose(calls)] == [1, 2]
+
+
+def test_calls_without_a_result_are_not_chosen() -> None:
+    assert [*choose([Candidate(ProgramInput(()), ())])] == []
+
+
+def test_values_of_reached_functions_are_tried_in_each_place_and_with_options() -> None:
+    tried: list[tuple[str, ...]] = []
+
+    def survey(inputs: Sequence[ProgramInput]) -> list[SurveyedCall]:
+        tried.extend(one.arguments for one in inputs)
+        lines = {"p.py": frozenset({2})}
+        return [SurveyedCall(0, b"", lines, frozenset({number})) for number, _ in enumerate(inputs)]
+
+    number = Parameter("", is_flag=False, is_required=True, is_number=True, values=("1", "2"))
+    flag = Parameter("--all", is_flag=True, is_required=False, is_number=False, values=())
+    functions = SourceFunctions({"p.py": PythonModule("p.py", SOURCE.encode())})
+    form = CommandForm(("grade",), (number,), (flag,))
+    calls = CandidateCalls(
+        [form], functions, find_values(functions, ()), {("grade",): [("33",)]}, survey
+    ).find()
+    assert tried[0] == ("grade", "33")
+    assert {("grade", "49"), ("grade", "50"), ("grade", "51"), ("grade", "-50")} <= {*tried}
+    assert ("grade", "7000") not in tried
+    assert ("grade",) in tried
+    assert any("--all" in arguments for arguments in tried)
+    assert {one.given.arguments for one in calls} == {*tried}
+
+
+def test_an_argument_like_an_option_is_separated_from_options() -> None:
+    tried: list[tuple[str, ...]] = []
+
+    def survey(inputs: Sequence[ProgramInput]) -> list[SurveyedCall]:
+        tried.extend(one.arguments for one in inputs)
+        return [SurveyedCall(0, b"", {}, frozenset()) for _ in inputs]
+
+    text = Parameter("", is_flag=False, is_required=True, is_number=False, values=("-x", "-1"))
+    CandidateCalls([CommandForm((), (text,))], SourceFunctions({}), (), {}, survey).find()
+    assert ("--", "-x") in tried
+    assert ("-1",) in tried
+
+
+def test_a_choice_that_is_the_first_of_several_arguments_is_a_command() -> None:
+    def argument(name: str, *choices: str) -> dict[str, object]:
+        return {
+            "flags": [], "name": name, "type": "str", "choices": choices, "is_flag": False,
+            "is_required": True, "count": 1, "default": "",
+        }  # fmt: skip
+
+    parser = {"path": [], "is_group": False, "parameters": [argument("how", "up", "down"), argument("value")]}
+    assert [form.path for form in find_commands([parser], (), ())] == [("up",), ("down",)]
+    parser = {"path": [], "is_group": False, "parameters": [argument("how", "up", "down")]}
+    (form,) = find_commands([parser], (), ())
+    assert form.arguments[0].values == ("up", "down")
+
+
+def test_files_of_the_directory_are_values_of_parameters_for_files() -> None:
+    parameter = {
+        "flags": ["-i", "--input"], "name": "input", "type": "FileType", "choices": [], "is_flag": False,
+        "is_required": False, "count": 1, "default": "",
+    }  # fmt: skip
+    (form,) = find_commands([{"path": [], "is_group": False, "parameters": [parameter]}], (), ["data.csv"])
+    assert (form.options[0].flag, form.options[0].values) == ("--input", ("data.csv", "no-such-file"))

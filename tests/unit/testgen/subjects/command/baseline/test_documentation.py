@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+
+from peripety.testgen.subjects.command.baseline.documentation import (
+    DocumentedCall,
+    iterate_documented_calls,
+    iterate_documented_commands,
+    iterate_readme_calls,
+)
+from peripety.testgen.subjects.command.python_mutants import PythonModule
+
+SOURCE = '''\
+"""A package."""
+
+
+class Box:
+    def opened(self):
+        """Open it.
+
+        >>> box = Box()
+        >>> box.opened()
+        'open'
+        >>> box.opened(1)
+        Traceback (most recent call last):
+            ...
+        package.errors.NotOpenedError: no key
+        >>> box  # doctest: +SKIP
+        1
+        >>> box.opened
+        <bound method at 0x7f3>
+        """
+'''
+
+
+def calls_of(source: str, name: str = "package/__init__.py") -> list[DocumentedCall]:
+    return [*iterate_documented_calls({name: PythonModule(name, source.encode())})]
+
+
+def test_an_example_has_its_result_its_place_and_the_statements_that_it_needs() -> None:
+    first, second = calls_of(SOURCE)
+    assert (first.call.module, first.call.code) == ("package", "box = Box()\nbox.opened()")
+    assert (first.expected, first.function) == ("'open'", "Box.opened")
+    assert first.citation == "package/__init__.py, line 9: >>> box.opened() 'open'"
+    assert (second.expected, second.is_error) == ("NotOpenedError: no key", True)
+
+
+def test_results_that_are_not_written_down_in_full_are_left_out() -> None:
+    assert all("0x" not in call.expected for call in calls_of(SOURCE))
+    assert calls_of('def f():\n    """\n    >>> f()\n    [1, ..., 9]\n    """\n') == []
+
+
+@pytest.mark.parametrize("text", ["", ">>> f(", ">>> f()\n", "no example"])
+def test_a_text_without_an_example_gives_nothing(text: str) -> None:
+    assert [*iterate_readme_calls(text, "package")] == []
+
+
+README = """\
+# tool
+
+    $ tool add 1 2
+    3
+
+```
+$ python -m tool list --all
+$ tool secret | grep x
+$ other 1
+```
+"""
+
+
+def test_commands_in_a_readme_have_the_output_below_them() -> None:
+    add, listed = iterate_documented_commands(README, {"tool"})
+    assert (add.arguments, add.expected) == (("add", "1", "2"), "3")
+    assert add.citation == "README, line 3: $ tool add 1 2 3"
+    assert (listed.arguments, listed.expected) == (("list", "--all"), None)

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from peripety.testgen.subjects.command.baseline.patterns import iterate_matches, iterate_near_misses
+
+VERSION = r"^(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9a-z]+(?:\.[0-9a-z]+)*))?$"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        VERSION,
+        r"(?i)(octop|vir)i$",
+        r"[^aeiou]y$",
+        r"(a)\1{2,}",
+        r"x*?y+",
+        r"(?P<n>\d{3}) \w",
+        "a.c",
+        r"\bno\b",
+    ],
+)
+def test_each_text_matches_and_no_two_are_equal(pattern: str) -> None:
+    texts = [*iterate_matches(pattern)]
+    assert texts
+    assert all(re.search(pattern, text) for text in texts)
+    assert len({*texts}) == len(texts)
+
+
+def test_each_alternative_and_each_optional_part_occurs() -> None:
+    assert {"octopi", "viri"} <= {*iterate_matches(r"(octop|vir)i$")}
+    texts = [*iterate_matches(VERSION)]
+    assert any("-" in text for text in texts)
+    assert any(text.count(".") > 1 for text in texts)
+    assert any("-" not in text for text in texts)
+
+
+def test_a_leading_zero_and_a_missing_part_are_near_misses() -> None:
+    missed = [text for text in iterate_near_misses(VERSION) if not re.search(VERSION, text)]
+    assert "00.0" in missed
+    assert ".0" in missed
+
+
+def test_a_text_with_its_match_in_another_place_is_a_near_miss() -> None:
+    assert "_idx" in iterate_near_misses("_id$")
+
+
+def test_a_text_that_is_not_a_pattern_gives_nothing() -> None:
+    assert [*iterate_matches("(")] == [*iterate_near_misses("(")] == []
+
+
+def test_the_number_of_texts_is_bounded() -> None:
+    pattern = "".join(f"({'|'.join('abcdefgh')})" for _ in range(20))
+    assert len([*iterate_matches(pattern)]) <= 32
+    assert len([*iterate_near_misses(pattern)]) <= 48
