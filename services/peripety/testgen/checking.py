@@ -1,4 +1,4 @@
-"""Runtime of exported pytest modules: checks of a document by the same subject as in the run.
+"""Runtime of exported pytest modules: checks of a subject, as in the run and behind the same fence.
 
 Example::
 
@@ -13,22 +13,27 @@ Exported modules import this module by its name, so its name and functions are p
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peripety import engine
+from peripety.testgen.subjects.command.subject import DEFAULT_TIMEOUT_SECONDS, CommandSubject
 from peripety.testgen.subjects.policy import PolicySubject
 from peripety.testgen.subjects.scenario.subject import ScenarioSubject
 from peripety.testgen.types import TestCase, TestStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from peripety.testgen.subjects.subject import Subject
 
 
-class DocumentChecks:
-    """Checks of a document.
+class SubjectChecks:
+    """Checks of a subject.
 
     Args:
-        subject: the compiled document.
+        subject: the subject.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -38,14 +43,15 @@ class DocumentChecks:
         """Run a test.
 
         Args:
-            body: the test as JSON, in the form of its subject.
+            body: the test as JSON, in the form of its subject; for a command with `expected_output`.
 
         Raises:
             AssertionError: the test fails or cannot be run; the message contains the reason and the observed
                 result.
         """
         __tracebackhide__ = True  # hide this frame in failure reports
-        test = TestCase("", "", "", body=json.loads(body))
+        given = json.loads(body)
+        test = TestCase("", "", "", given.pop("expected_output", None), body=given)
         problems = self._subject.problems(test.body or {})
         ran = None if problems else self._subject.run(test)
         if ran is not None and ran.status is TestStatus.PASSED:
@@ -55,19 +61,49 @@ class DocumentChecks:
         raise AssertionError("\n".join([*told, *([ran.observed] if ran and ran.observed else [])]))
 
 
-def scenario(document: str) -> DocumentChecks:
+def scenario(document: str) -> SubjectChecks:
     """Return checks of a scenario.
 
     Raises:
         SpecError: the document is not a valid scenario.
     """
-    return DocumentChecks(ScenarioSubject(engine.compile(document)))
+    return SubjectChecks(ScenarioSubject(engine.compile(document)))
 
 
-def policy(document: str) -> DocumentChecks:
+def policy(document: str) -> SubjectChecks:
     """Return checks of a policy.
 
     Raises:
         SpecError: the document is not a valid policy.
     """
-    return DocumentChecks(PolicySubject(engine.compile_policy(document)))
+    return SubjectChecks(PolicySubject(engine.compile_policy(document)))
+
+
+def command(
+    argv: Sequence[str],
+    directory: str | None = None,
+    environment: Sequence[str] = (),
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+) -> SubjectChecks:
+    """Return checks of a command.
+
+    Args:
+        argv: the program and its first arguments.
+        directory: copied for each test; None for an empty one.
+        environment: the names of variables to pass on, if they are set. In the output, the names replace the
+            values.
+        timeout_seconds: the time limit of a run.
+
+    Raises:
+        FailedPreconditionError: the machine supports no fence, and `PERIPETY_TESTGEN_UNFENCED` is not true.
+        InvalidArgumentError: the directory cannot be copied for each test.
+    """
+    subject = CommandSubject(
+        argv,
+        None if directory is None else Path(directory),
+        {name: os.environ[name] for name in environment if name in os.environ},
+        timeout_seconds,
+        unfenced=os.environ.get("PERIPETY_TESTGEN_UNFENCED", "").lower() == "true",
+        measured=False,
+    )
+    return SubjectChecks(subject)

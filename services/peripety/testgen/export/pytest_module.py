@@ -1,8 +1,8 @@
 """Export as a self-contained pytest module.
 
-Tests of scenarios and policies run on the installed engine; tests of a command run that command. A test
-that is not executable, or that detects nothing, is skipped with a reason, so that it never passes.
-Untrusted text is embedded safely in the source.
+Tests run on the installed package, which also isolates the command of the tests. A test that is not
+executable, or that detects nothing, is skipped with a reason, so that it never passes. Untrusted text is
+embedded safely in the source.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from peripety.testgen.subjects.command.subject import MIN_REDACTED_LENGTH, is_secret_name
 from peripety.testgen.subjects.subject import SubjectKind
 from peripety.testgen.types import TestStatus
 
@@ -96,45 +95,15 @@ SUBJECT = checking.{kind}(
     {document}
 )
 """
-_COMMAND_TEMPLATE = '''\
-ARGV = {argv!r}
-DIRECTORY = {directory!r}  # copied for each test; None for an empty one
-ENVIRONMENT = {environment!r}  # names of variables to pass on, if set
-TIMEOUT_SECONDS = {timeout!r}
-
-
-def run(place, arguments, stdin):
-    """Run the command in a separate directory; return its exit code and standard output."""
-    work = place / "work"
-    if DIRECTORY is None:
-        work.mkdir()
-    else:
-        shutil.copytree(DIRECTORY, work, symlinks=True)
-    environment = {{"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONHASHSEED": "0"}}
-    environment |= {{name: os.environ[name] for name in ENVIRONMENT if name in os.environ}}
-    done = subprocess.run(
-        [*ARGV, *arguments],
-        input=stdin.encode(errors="surrogateescape"),
-        stdout=subprocess.PIPE,
-        cwd=work,
-        env=environment,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-    )
-    return done.returncode, {stdout}.decode(errors="replace").rstrip()
-'''
-_REDACTION_TEMPLATE = '''
-
-def without_values(output):
-    """Return the output with `$NAME` in place of values of variables, as in the tests."""
-    held = {{os.environ[name]: name for name in ENVIRONMENT if name in os.environ}}
-    hidden = [value for value in held if len(value) >= {shortest} or (value and held[value] in {secret!r})]
-    if not hidden:
-        return output
-    hidden.sort(key=len, reverse=True)  # a longer one may hold a shorter one
-    pattern = b"|".join(re.escape(os.fsencode(value)) for value in hidden)
-    return re.sub(pattern, lambda found: b"$" + held[os.fsdecode(found[0])].encode(), output)
-'''
+_COMMAND_TEMPLATE = """\
+# The subject of the tests. The variable SUBJECT names another directory, which is copied for each test.
+SUBJECT = checking.command(
+    {argv!r},
+    {directory},
+    environment={environment!r},  # names of variables to pass on, if set
+    timeout_seconds={timeout!r},
+)
+"""
 
 
 def write_pytest(suite: ExportedSuite) -> bytes:
@@ -165,10 +134,9 @@ def _module_head(suite: ExportedSuite) -> Iterator[str]:
 def _import_groups(tested: ExportedSubject | None, *, skips: bool) -> Iterator[str]:
     """Yield groups of imports, in order."""
     if tested is not None and tested.command is not None:
-        names = ["os", *(["re"] if tested.command.environment else []), "shutil", "subprocess"]
-        yield "\n".join(f"import {name}" for name in names)
+        yield "import os"
     others = ["import pytest"] if skips else []
-    if tested is not None and tested.document is not None:
+    if tested is not None:
         others.append("from peripety.testgen import checking")
     if others:
         yield "\n".join(others)
@@ -179,19 +147,11 @@ def _subject_source(tested: ExportedSubject) -> str:
     if command is None:
         document = to_json_literal(tested.document, 4)
         return _ENGINE_TEMPLATE.format(kind=tested.kind.value, document=document)
-    names = [*command.environment]
-    run = _COMMAND_TEMPLATE.format(
+    return _COMMAND_TEMPLATE.format(
         argv=[*command.argv],
-        directory=command.working_directory,
-        environment=names,
+        directory=f'os.environ.get("SUBJECT", {command.working_directory!r})',
+        environment=tuple(command.environment),
         timeout=command.timeout_seconds,
-        stdout="without_values(done.stdout)" if names else "done.stdout",
-    )
-    if not names:
-        return run
-    return run + _REDACTION_TEMPLATE.format(
-        shortest=MIN_REDACTED_LENGTH,
-        secret=[*filter(is_secret_name, names)],
     )
 
 
@@ -224,16 +184,16 @@ def _function_base(test: TestCase) -> str:
 
 
 def _function_lines(name: str, test: TestCase, suite: ExportedSuite, skipped: str) -> Iterator[str]:
-    is_command = suite.tested is not None and suite.tested.kind is SubjectKind.COMMAND
-    yield f"def {name}({'tmp_path' if is_command and not skipped else ''}):"
+    yield f"def {name}():"
     for line in _test_comments(test, suite.outcomes.get(test.test_id)):
         yield f"    {line}"
     if skipped:
         yield f"    pytest.skip({skipped!r})"
-    elif is_command:
-        yield from _command_lines(test)
-    else:
-        yield f"    SUBJECT.check(\n        {to_json_literal(test.body, 8)}\n    )"
+        return
+    body = dict(test.body or {})
+    if suite.tested is not None and suite.tested.kind is SubjectKind.COMMAND:
+        body["expected_output"] = test.expected_output
+    yield f"    SUBJECT.check(\n        {to_json_literal(body, 8)}\n    )"
 
 
 def _test_comments(test: TestCase, outcome: ExportedOutcome | None) -> Iterator[str]:
@@ -245,15 +205,3 @@ def _test_comments(test: TestCase, outcome: ExportedOutcome | None) -> Iterator[
         yield "# It describes what the subject does today."
     if outcome is not None and outcome.status is TestStatus.FAILED:
         yield from comment_lines(f"It failed in the run: {outcome.observed}")
-
-
-def _command_lines(test: TestCase) -> Iterator[str]:
-    body = test.body or {}
-    exit_code, expected = body.get("exit_code"), test.expected_output
-    arguments = [*map(str, body.get("arguments") or ())]
-    names = f"{'_' if exit_code is None else ''}exit_code, {'_' if expected is None else ''}stdout"
-    yield f"    {names} = run(tmp_path, {arguments!r}, {body.get('stdin') or ''!r})"
-    if exit_code is not None:
-        yield f"    assert exit_code == {exit_code!r}"
-    if expected is not None:
-        yield f"    assert stdout == {expected.rstrip()!r}"

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -155,6 +155,19 @@ def test_a_test_that_failed_is_run_and_says_what_was_seen(tmp_path: Path) -> Non
     module = written(suite, tmp_path)
     assert "# It failed in the run: deny by default" in module.read_text()
     assert run_pytest(module) == {"test_allowed_wrong": "failed"}
+
+
+def test_a_call_of_a_function_is_checked_in_the_named_directory(tmp_path: Path) -> None:
+    for name, result in (("one", 1), ("other", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "compare.py").write_text(f"def f():\n    return {result}\n")
+    call = {"module": "compare", "code": "f()"}
+    body: dict[str, Any] = {"arguments": [], "stdin": "", "exit_code": None, "call": call}
+    test = TestCase("call", "correctness", "f()", "1", body=body, source="compare.py, line 3: >>> f() 1")
+    module = written(command_suite(tmp_path / "one", test), tmp_path)
+    assert "# Source: compare.py, line 3: >>> f() 1" in module.read_text()
+    assert run_pytest(module) == {"test_correctness_call": "passed"}
+    assert run_pytest(module, SUBJECT=str(tmp_path / "other")) == {"test_correctness_call": "failed"}
 
 
 def test_only_tests_that_count_are_written_where_that_is_asked_for(tmp_path: Path) -> None:

@@ -1189,6 +1189,61 @@ func (x *ScenarioTest) GetSteps() []*ScenarioStep {
 	return nil
 }
 
+// Statements that run in a module of a Python program, in place of its command.
+type PythonCall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Dotted name of the module.
+	Module string `protobuf:"bytes,1,opt,name=module,proto3" json:"module,omitempty"`
+	// Required. Statements. Values of expressions are printed, and an exception, as in a doctest.
+	Code          string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PythonCall) Reset() {
+	*x = PythonCall{}
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PythonCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PythonCall) ProtoMessage() {}
+
+func (x *PythonCall) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PythonCall.ProtoReflect.Descriptor instead.
+func (*PythonCall) Descriptor() ([]byte, []int) {
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PythonCall) GetModule() string {
+	if x != nil {
+		return x.Module
+	}
+	return ""
+}
+
+func (x *PythonCall) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
 // A test on a command: input and expectations.
 type CommandTest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1198,13 +1253,15 @@ type CommandTest struct {
 	Stdin []byte `protobuf:"bytes,2,opt,name=stdin,proto3" json:"stdin,omitempty"`
 	// Expected exit code; unset for any.
 	ExpectExitCode *int32 `protobuf:"varint,3,opt,name=expect_exit_code,json=expectExitCode,proto3,oneof" json:"expect_exit_code,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Statements to run in place of the command; unset for the command itself.
+	Call          *PythonCall `protobuf:"bytes,4,opt,name=call,proto3,oneof" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CommandTest) Reset() {
 	*x = CommandTest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[8]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1216,7 +1273,7 @@ func (x *CommandTest) String() string {
 func (*CommandTest) ProtoMessage() {}
 
 func (x *CommandTest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[8]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1229,7 +1286,7 @@ func (x *CommandTest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandTest.ProtoReflect.Descriptor instead.
 func (*CommandTest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{8}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CommandTest) GetArguments() []string {
@@ -1251,6 +1308,13 @@ func (x *CommandTest) GetExpectExitCode() int32 {
 		return *x.ExpectExitCode
 	}
 	return 0
+}
+
+func (x *CommandTest) GetCall() *PythonCall {
+	if x != nil {
+		return x.Call
+	}
+	return nil
 }
 
 // Measurements of a test.
@@ -1277,7 +1341,7 @@ type TestVerdict struct {
 
 func (x *TestVerdict) Reset() {
 	*x = TestVerdict{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[9]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1353,7 @@ func (x *TestVerdict) String() string {
 func (*TestVerdict) ProtoMessage() {}
 
 func (x *TestVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[9]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1366,7 @@ func (x *TestVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestVerdict.ProtoReflect.Descriptor instead.
 func (*TestVerdict) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{9}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TestVerdict) GetStatus() TestStatus {
@@ -1387,14 +1451,17 @@ type GeneratedTest struct {
 	Verdict *TestVerdict `protobuf:"bytes,13,opt,name=verdict,proto3,oneof" json:"verdict,omitempty"`
 	// Id of a test that was not met and that this one corrects; empty for none. If this one passes, the other is stored,
 	// and not exported.
-	Replaces      string `protobuf:"bytes,14,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	Replaces string `protobuf:"bytes,14,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	// Source of the expectation: a sentence of the task, a docstring, a type or a law, with its place. Empty if the
+	// test describes what the subject does today.
+	Source        string `protobuf:"bytes,15,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GeneratedTest) Reset() {
 	*x = GeneratedTest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[10]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +1473,7 @@ func (x *GeneratedTest) String() string {
 func (*GeneratedTest) ProtoMessage() {}
 
 func (x *GeneratedTest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[10]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +1486,7 @@ func (x *GeneratedTest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GeneratedTest.ProtoReflect.Descriptor instead.
 func (*GeneratedTest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{10}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GeneratedTest) GetTestId() string {
@@ -1533,6 +1600,13 @@ func (x *GeneratedTest) GetReplaces() string {
 	return ""
 }
 
+func (x *GeneratedTest) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
 type isGeneratedTest_Body interface {
 	isGeneratedTest_Body()
 }
@@ -1575,7 +1649,7 @@ type Reflection struct {
 
 func (x *Reflection) Reset() {
 	*x = Reflection{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1661,7 @@ func (x *Reflection) String() string {
 func (*Reflection) ProtoMessage() {}
 
 func (x *Reflection) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1674,7 @@ func (x *Reflection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reflection.ProtoReflect.Descriptor instead.
 func (*Reflection) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{11}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Reflection) GetCategory() string {
@@ -1648,7 +1722,7 @@ type Quality struct {
 
 func (x *Quality) Reset() {
 	*x = Quality{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1734,7 @@ func (x *Quality) String() string {
 func (*Quality) ProtoMessage() {}
 
 func (x *Quality) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1747,7 @@ func (x *Quality) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quality.ProtoReflect.Descriptor instead.
 func (*Quality) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{12}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Quality) GetCoverage() []*v11.Coverage {
@@ -1737,7 +1811,7 @@ type TestRunStats struct {
 
 func (x *TestRunStats) Reset() {
 	*x = TestRunStats{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1749,7 +1823,7 @@ func (x *TestRunStats) String() string {
 func (*TestRunStats) ProtoMessage() {}
 
 func (x *TestRunStats) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1762,7 +1836,7 @@ func (x *TestRunStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestRunStats.ProtoReflect.Descriptor instead.
 func (*TestRunStats) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{13}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TestRunStats) GetTotalTests() int32 {
@@ -1892,7 +1966,7 @@ type TestRun struct {
 
 func (x *TestRun) Reset() {
 	*x = TestRun{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +1978,7 @@ func (x *TestRun) String() string {
 func (*TestRun) ProtoMessage() {}
 
 func (x *TestRun) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +1991,7 @@ func (x *TestRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestRun.ProtoReflect.Descriptor instead.
 func (*TestRun) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{14}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TestRun) GetRunId() string {
@@ -2062,7 +2136,7 @@ type TestRunSummary struct {
 
 func (x *TestRunSummary) Reset() {
 	*x = TestRunSummary{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2074,7 +2148,7 @@ func (x *TestRunSummary) String() string {
 func (*TestRunSummary) ProtoMessage() {}
 
 func (x *TestRunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2087,7 +2161,7 @@ func (x *TestRunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestRunSummary.ProtoReflect.Descriptor instead.
 func (*TestRunSummary) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{15}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TestRunSummary) GetRunId() string {
@@ -2166,7 +2240,7 @@ type TestGenEvent struct {
 
 func (x *TestGenEvent) Reset() {
 	*x = TestGenEvent{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2178,7 +2252,7 @@ func (x *TestGenEvent) String() string {
 func (*TestGenEvent) ProtoMessage() {}
 
 func (x *TestGenEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2191,7 +2265,7 @@ func (x *TestGenEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent.ProtoReflect.Descriptor instead.
 func (*TestGenEvent) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{16}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TestGenEvent) GetRunId() string {
@@ -2392,7 +2466,7 @@ type GenerateTestsRequest struct {
 
 func (x *GenerateTestsRequest) Reset() {
 	*x = GenerateTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2404,7 +2478,7 @@ func (x *GenerateTestsRequest) String() string {
 func (*GenerateTestsRequest) ProtoMessage() {}
 
 func (x *GenerateTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2417,7 +2491,7 @@ func (x *GenerateTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateTestsRequest.ProtoReflect.Descriptor instead.
 func (*GenerateTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GenerateTestsRequest) GetRequestId() string {
@@ -2501,7 +2575,7 @@ type GenerateTestsResponse struct {
 
 func (x *GenerateTestsResponse) Reset() {
 	*x = GenerateTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2513,7 +2587,7 @@ func (x *GenerateTestsResponse) String() string {
 func (*GenerateTestsResponse) ProtoMessage() {}
 
 func (x *GenerateTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2526,7 +2600,7 @@ func (x *GenerateTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateTestsResponse.ProtoReflect.Descriptor instead.
 func (*GenerateTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GenerateTestsResponse) GetEvent() *TestGenEvent {
@@ -2549,7 +2623,7 @@ type ResumeTestsRequest struct {
 
 func (x *ResumeTestsRequest) Reset() {
 	*x = ResumeTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2561,7 +2635,7 @@ func (x *ResumeTestsRequest) String() string {
 func (*ResumeTestsRequest) ProtoMessage() {}
 
 func (x *ResumeTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2574,7 +2648,7 @@ func (x *ResumeTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTestsRequest.ProtoReflect.Descriptor instead.
 func (*ResumeTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{19}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ResumeTestsRequest) GetRunId() string {
@@ -2602,7 +2676,7 @@ type ResumeTestsResponse struct {
 
 func (x *ResumeTestsResponse) Reset() {
 	*x = ResumeTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2614,7 +2688,7 @@ func (x *ResumeTestsResponse) String() string {
 func (*ResumeTestsResponse) ProtoMessage() {}
 
 func (x *ResumeTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2627,7 +2701,7 @@ func (x *ResumeTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTestsResponse.ProtoReflect.Descriptor instead.
 func (*ResumeTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{20}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ResumeTestsResponse) GetEvent() *TestGenEvent {
@@ -2660,7 +2734,7 @@ type RunTestsRequest struct {
 
 func (x *RunTestsRequest) Reset() {
 	*x = RunTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2672,7 +2746,7 @@ func (x *RunTestsRequest) String() string {
 func (*RunTestsRequest) ProtoMessage() {}
 
 func (x *RunTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2685,7 +2759,7 @@ func (x *RunTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTestsRequest.ProtoReflect.Descriptor instead.
 func (*RunTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RunTestsRequest) GetRequestId() string {
@@ -2755,7 +2829,7 @@ type RunTestsResponse struct {
 
 func (x *RunTestsResponse) Reset() {
 	*x = RunTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2767,7 +2841,7 @@ func (x *RunTestsResponse) String() string {
 func (*RunTestsResponse) ProtoMessage() {}
 
 func (x *RunTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2780,7 +2854,7 @@ func (x *RunTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTestsResponse.ProtoReflect.Descriptor instead.
 func (*RunTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{22}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RunTestsResponse) GetSequence() int64 {
@@ -2844,7 +2918,7 @@ type GetTestRunRequest struct {
 
 func (x *GetTestRunRequest) Reset() {
 	*x = GetTestRunRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +2930,7 @@ func (x *GetTestRunRequest) String() string {
 func (*GetTestRunRequest) ProtoMessage() {}
 
 func (x *GetTestRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +2943,7 @@ func (x *GetTestRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTestRunRequest.ProtoReflect.Descriptor instead.
 func (*GetTestRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{23}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetTestRunRequest) GetRunId() string {
@@ -2890,7 +2964,7 @@ type GetTestRunResponse struct {
 
 func (x *GetTestRunResponse) Reset() {
 	*x = GetTestRunResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2902,7 +2976,7 @@ func (x *GetTestRunResponse) String() string {
 func (*GetTestRunResponse) ProtoMessage() {}
 
 func (x *GetTestRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2915,7 +2989,7 @@ func (x *GetTestRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTestRunResponse.ProtoReflect.Descriptor instead.
 func (*GetTestRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{24}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetTestRunResponse) GetRun() *TestRun {
@@ -2940,7 +3014,7 @@ type ListTestRunsRequest struct {
 
 func (x *ListTestRunsRequest) Reset() {
 	*x = ListTestRunsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2952,7 +3026,7 @@ func (x *ListTestRunsRequest) String() string {
 func (*ListTestRunsRequest) ProtoMessage() {}
 
 func (x *ListTestRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2965,7 +3039,7 @@ func (x *ListTestRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListTestRunsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{25}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListTestRunsRequest) GetTaskId() string {
@@ -3002,7 +3076,7 @@ type ListTestRunsResponse struct {
 
 func (x *ListTestRunsResponse) Reset() {
 	*x = ListTestRunsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3014,7 +3088,7 @@ func (x *ListTestRunsResponse) String() string {
 func (*ListTestRunsResponse) ProtoMessage() {}
 
 func (x *ListTestRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3027,7 +3101,7 @@ func (x *ListTestRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListTestRunsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{26}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListTestRunsResponse) GetRuns() []*TestRunSummary {
@@ -3057,7 +3131,7 @@ type ListTestTasksRequest struct {
 
 func (x *ListTestTasksRequest) Reset() {
 	*x = ListTestTasksRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3069,7 +3143,7 @@ func (x *ListTestTasksRequest) String() string {
 func (*ListTestTasksRequest) ProtoMessage() {}
 
 func (x *ListTestTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3082,7 +3156,7 @@ func (x *ListTestTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTestTasksRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{27}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListTestTasksRequest) GetPageSize() int32 {
@@ -3116,7 +3190,7 @@ type TestTask struct {
 
 func (x *TestTask) Reset() {
 	*x = TestTask{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3128,7 +3202,7 @@ func (x *TestTask) String() string {
 func (*TestTask) ProtoMessage() {}
 
 func (x *TestTask) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3141,7 +3215,7 @@ func (x *TestTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestTask.ProtoReflect.Descriptor instead.
 func (*TestTask) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{28}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TestTask) GetTaskId() string {
@@ -3185,7 +3259,7 @@ type ListTestTasksResponse struct {
 
 func (x *ListTestTasksResponse) Reset() {
 	*x = ListTestTasksResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3271,7 @@ func (x *ListTestTasksResponse) String() string {
 func (*ListTestTasksResponse) ProtoMessage() {}
 
 func (x *ListTestTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3210,7 +3284,7 @@ func (x *ListTestTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTestTasksResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{29}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListTestTasksResponse) GetTasks() []*TestTask {
@@ -3240,7 +3314,7 @@ type CancelTestRunRequest struct {
 
 func (x *CancelTestRunRequest) Reset() {
 	*x = CancelTestRunRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3252,7 +3326,7 @@ func (x *CancelTestRunRequest) String() string {
 func (*CancelTestRunRequest) ProtoMessage() {}
 
 func (x *CancelTestRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3265,7 +3339,7 @@ func (x *CancelTestRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTestRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelTestRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{30}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CancelTestRunRequest) GetRequestId() string {
@@ -3293,7 +3367,7 @@ type CancelTestRunResponse struct {
 
 func (x *CancelTestRunResponse) Reset() {
 	*x = CancelTestRunResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3305,7 +3379,7 @@ func (x *CancelTestRunResponse) String() string {
 func (*CancelTestRunResponse) ProtoMessage() {}
 
 func (x *CancelTestRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3318,7 +3392,7 @@ func (x *CancelTestRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTestRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelTestRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{31}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CancelTestRunResponse) GetRun() *TestRun {
@@ -3341,7 +3415,7 @@ type DeleteTestRunRequest struct {
 
 func (x *DeleteTestRunRequest) Reset() {
 	*x = DeleteTestRunRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3353,7 +3427,7 @@ func (x *DeleteTestRunRequest) String() string {
 func (*DeleteTestRunRequest) ProtoMessage() {}
 
 func (x *DeleteTestRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3366,7 +3440,7 @@ func (x *DeleteTestRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTestRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTestRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{32}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeleteTestRunRequest) GetRequestId() string {
@@ -3392,7 +3466,7 @@ type DeleteTestRunResponse struct {
 
 func (x *DeleteTestRunResponse) Reset() {
 	*x = DeleteTestRunResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3404,7 +3478,7 @@ func (x *DeleteTestRunResponse) String() string {
 func (*DeleteTestRunResponse) ProtoMessage() {}
 
 func (x *DeleteTestRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3417,7 +3491,7 @@ func (x *DeleteTestRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTestRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTestRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{33}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{34}
 }
 
 // The tests to export.
@@ -3435,7 +3509,7 @@ type ExportTestsRequest struct {
 
 func (x *ExportTestsRequest) Reset() {
 	*x = ExportTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3447,7 +3521,7 @@ func (x *ExportTestsRequest) String() string {
 func (*ExportTestsRequest) ProtoMessage() {}
 
 func (x *ExportTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3460,7 +3534,7 @@ func (x *ExportTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportTestsRequest.ProtoReflect.Descriptor instead.
 func (*ExportTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{34}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExportTestsRequest) GetRunId() string {
@@ -3497,7 +3571,7 @@ type ExportTestsResponse struct {
 
 func (x *ExportTestsResponse) Reset() {
 	*x = ExportTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3509,7 +3583,7 @@ func (x *ExportTestsResponse) String() string {
 func (*ExportTestsResponse) ProtoMessage() {}
 
 func (x *ExportTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3522,7 +3596,7 @@ func (x *ExportTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportTestsResponse.ProtoReflect.Descriptor instead.
 func (*ExportTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{35}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExportTestsResponse) GetSequence() int64 {
@@ -3558,7 +3632,7 @@ type TestGenEvent_Start struct {
 
 func (x *TestGenEvent_Start) Reset() {
 	*x = TestGenEvent_Start{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[39]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3570,7 +3644,7 @@ func (x *TestGenEvent_Start) String() string {
 func (*TestGenEvent_Start) ProtoMessage() {}
 
 func (x *TestGenEvent_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[39]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3583,7 +3657,7 @@ func (x *TestGenEvent_Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Start.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Start) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{16, 0}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17, 0}
 }
 
 func (x *TestGenEvent_Start) GetTaskId() string {
@@ -3638,7 +3712,7 @@ type TestGenEvent_Progress struct {
 
 func (x *TestGenEvent_Progress) Reset() {
 	*x = TestGenEvent_Progress{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[40]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3650,7 +3724,7 @@ func (x *TestGenEvent_Progress) String() string {
 func (*TestGenEvent_Progress) ProtoMessage() {}
 
 func (x *TestGenEvent_Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[40]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3663,7 +3737,7 @@ func (x *TestGenEvent_Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Progress.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Progress) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{16, 1}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17, 1}
 }
 
 func (x *TestGenEvent_Progress) GetPhase() TestGenPhase {
@@ -3709,7 +3783,7 @@ type TestGenEvent_Duplicate struct {
 
 func (x *TestGenEvent_Duplicate) Reset() {
 	*x = TestGenEvent_Duplicate{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[41]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3721,7 +3795,7 @@ func (x *TestGenEvent_Duplicate) String() string {
 func (*TestGenEvent_Duplicate) ProtoMessage() {}
 
 func (x *TestGenEvent_Duplicate) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[41]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3734,7 +3808,7 @@ func (x *TestGenEvent_Duplicate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Duplicate.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Duplicate) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{16, 2}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17, 2}
 }
 
 func (x *TestGenEvent_Duplicate) GetTest() *GeneratedTest {
@@ -3771,7 +3845,7 @@ type TestGenEvent_TestRan struct {
 
 func (x *TestGenEvent_TestRan) Reset() {
 	*x = TestGenEvent_TestRan{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[42]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3783,7 +3857,7 @@ func (x *TestGenEvent_TestRan) String() string {
 func (*TestGenEvent_TestRan) ProtoMessage() {}
 
 func (x *TestGenEvent_TestRan) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[42]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3796,7 +3870,7 @@ func (x *TestGenEvent_TestRan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_TestRan.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_TestRan) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{16, 3}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17, 3}
 }
 
 func (x *TestGenEvent_TestRan) GetTestId() string {
@@ -3824,7 +3898,7 @@ type TestGenEvent_Complete struct {
 
 func (x *TestGenEvent_Complete) Reset() {
 	*x = TestGenEvent_Complete{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[43]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3836,7 +3910,7 @@ func (x *TestGenEvent_Complete) String() string {
 func (*TestGenEvent_Complete) ProtoMessage() {}
 
 func (x *TestGenEvent_Complete) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[43]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3849,7 +3923,7 @@ func (x *TestGenEvent_Complete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Complete.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Complete) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{16, 4}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17, 4}
 }
 
 func (x *TestGenEvent_Complete) GetStats() *TestRunStats {
@@ -3936,12 +4010,18 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\fScenarioTest\x12\x17\n" +
 	"\x04seed\x18\x01 \x01(\x03H\x00R\x04seed\x88\x01\x01\x12;\n" +
 	"\x05steps\x18\x02 \x03(\v2%.peripety.api.testgen.v1.ScenarioStepR\x05stepsB\a\n" +
-	"\x05_seed\"\x85\x01\n" +
+	"\x05_seed\"8\n" +
+	"\n" +
+	"PythonCall\x12\x16\n" +
+	"\x06module\x18\x01 \x01(\tR\x06module\x12\x12\n" +
+	"\x04code\x18\x02 \x01(\tR\x04code\"\xcc\x01\n" +
 	"\vCommandTest\x12\x1c\n" +
 	"\targuments\x18\x01 \x03(\tR\targuments\x12\x14\n" +
 	"\x05stdin\x18\x02 \x01(\fR\x05stdin\x12-\n" +
-	"\x10expect_exit_code\x18\x03 \x01(\x05H\x00R\x0eexpectExitCode\x88\x01\x01B\x13\n" +
-	"\x11_expect_exit_code\"\x8f\x02\n" +
+	"\x10expect_exit_code\x18\x03 \x01(\x05H\x00R\x0eexpectExitCode\x88\x01\x01\x12<\n" +
+	"\x04call\x18\x04 \x01(\v2#.peripety.api.testgen.v1.PythonCallH\x01R\x04call\x88\x01\x01B\x13\n" +
+	"\x11_expect_exit_codeB\a\n" +
+	"\x05_call\"\x8f\x02\n" +
 	"\vTestVerdict\x12;\n" +
 	"\x06status\x18\x01 \x01(\x0e2#.peripety.api.testgen.v1.TestStatusR\x06status\x12\x12\n" +
 	"\x04runs\x18\x02 \x01(\x05R\x04runs\x12\x16\n" +
@@ -3949,7 +4029,7 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\bfindings\x18\x04 \x03(\v2\x1f.peripety.api.common.v1.FindingR\bfindings\x12\x1b\n" +
 	"\tnew_kills\x18\x05 \x03(\tR\bnewKills\x12!\n" +
 	"\fnew_coverage\x18\x06 \x03(\tR\vnewCoverage\x12\x1a\n" +
-	"\bobserved\x18\a \x01(\tR\bobserved\"\xec\x04\n" +
+	"\bobserved\x18\a \x01(\tR\bobserved\"\x84\x05\n" +
 	"\rGeneratedTest\x12\x17\n" +
 	"\atest_id\x18\x01 \x01(\tR\x06testId\x12\x1a\n" +
 	"\bcategory\x18\x02 \x01(\tR\bcategory\x12\x14\n" +
@@ -3967,7 +4047,8 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\x06policy\x18\v \x01(\v2&.peripety.api.policy.v1.PolicyScenarioH\x00R\x06policy\x12@\n" +
 	"\acommand\x18\f \x01(\v2$.peripety.api.testgen.v1.CommandTestH\x00R\acommand\x12C\n" +
 	"\averdict\x18\r \x01(\v2$.peripety.api.testgen.v1.TestVerdictH\x02R\averdict\x88\x01\x01\x12\x1a\n" +
-	"\breplaces\x18\x0e \x01(\tR\breplacesB\x06\n" +
+	"\breplaces\x18\x0e \x01(\tR\breplaces\x12\x16\n" +
+	"\x06source\x18\x0f \x01(\tR\x06sourceB\x06\n" +
 	"\x04bodyB\x12\n" +
 	"\x10_expected_outputB\n" +
 	"\n" +
@@ -4242,7 +4323,7 @@ func file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP() []byte {
 }
 
 var file_peripety_api_testgen_v1_testgen_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_peripety_api_testgen_v1_testgen_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_peripety_api_testgen_v1_testgen_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_peripety_api_testgen_v1_testgen_proto_goTypes = []any{
 	(TaskContext)(0),               // 0: peripety.api.testgen.v1.TaskContext
 	(TestStatus)(0),                // 1: peripety.api.testgen.v1.TestStatus
@@ -4259,150 +4340,152 @@ var file_peripety_api_testgen_v1_testgen_proto_goTypes = []any{
 	(*TestGenConfig)(nil),          // 12: peripety.api.testgen.v1.TestGenConfig
 	(*ScenarioStep)(nil),           // 13: peripety.api.testgen.v1.ScenarioStep
 	(*ScenarioTest)(nil),           // 14: peripety.api.testgen.v1.ScenarioTest
-	(*CommandTest)(nil),            // 15: peripety.api.testgen.v1.CommandTest
-	(*TestVerdict)(nil),            // 16: peripety.api.testgen.v1.TestVerdict
-	(*GeneratedTest)(nil),          // 17: peripety.api.testgen.v1.GeneratedTest
-	(*Reflection)(nil),             // 18: peripety.api.testgen.v1.Reflection
-	(*Quality)(nil),                // 19: peripety.api.testgen.v1.Quality
-	(*TestRunStats)(nil),           // 20: peripety.api.testgen.v1.TestRunStats
-	(*TestRun)(nil),                // 21: peripety.api.testgen.v1.TestRun
-	(*TestRunSummary)(nil),         // 22: peripety.api.testgen.v1.TestRunSummary
-	(*TestGenEvent)(nil),           // 23: peripety.api.testgen.v1.TestGenEvent
-	(*GenerateTestsRequest)(nil),   // 24: peripety.api.testgen.v1.GenerateTestsRequest
-	(*GenerateTestsResponse)(nil),  // 25: peripety.api.testgen.v1.GenerateTestsResponse
-	(*ResumeTestsRequest)(nil),     // 26: peripety.api.testgen.v1.ResumeTestsRequest
-	(*ResumeTestsResponse)(nil),    // 27: peripety.api.testgen.v1.ResumeTestsResponse
-	(*RunTestsRequest)(nil),        // 28: peripety.api.testgen.v1.RunTestsRequest
-	(*RunTestsResponse)(nil),       // 29: peripety.api.testgen.v1.RunTestsResponse
-	(*GetTestRunRequest)(nil),      // 30: peripety.api.testgen.v1.GetTestRunRequest
-	(*GetTestRunResponse)(nil),     // 31: peripety.api.testgen.v1.GetTestRunResponse
-	(*ListTestRunsRequest)(nil),    // 32: peripety.api.testgen.v1.ListTestRunsRequest
-	(*ListTestRunsResponse)(nil),   // 33: peripety.api.testgen.v1.ListTestRunsResponse
-	(*ListTestTasksRequest)(nil),   // 34: peripety.api.testgen.v1.ListTestTasksRequest
-	(*TestTask)(nil),               // 35: peripety.api.testgen.v1.TestTask
-	(*ListTestTasksResponse)(nil),  // 36: peripety.api.testgen.v1.ListTestTasksResponse
-	(*CancelTestRunRequest)(nil),   // 37: peripety.api.testgen.v1.CancelTestRunRequest
-	(*CancelTestRunResponse)(nil),  // 38: peripety.api.testgen.v1.CancelTestRunResponse
-	(*DeleteTestRunRequest)(nil),   // 39: peripety.api.testgen.v1.DeleteTestRunRequest
-	(*DeleteTestRunResponse)(nil),  // 40: peripety.api.testgen.v1.DeleteTestRunResponse
-	(*ExportTestsRequest)(nil),     // 41: peripety.api.testgen.v1.ExportTestsRequest
-	(*ExportTestsResponse)(nil),    // 42: peripety.api.testgen.v1.ExportTestsResponse
-	nil,                            // 43: peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
-	nil,                            // 44: peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
-	nil,                            // 45: peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
-	(*TestGenEvent_Start)(nil),     // 46: peripety.api.testgen.v1.TestGenEvent.Start
-	(*TestGenEvent_Progress)(nil),  // 47: peripety.api.testgen.v1.TestGenEvent.Progress
-	(*TestGenEvent_Duplicate)(nil), // 48: peripety.api.testgen.v1.TestGenEvent.Duplicate
-	(*TestGenEvent_TestRan)(nil),   // 49: peripety.api.testgen.v1.TestGenEvent.TestRan
-	(*TestGenEvent_Complete)(nil),  // 50: peripety.api.testgen.v1.TestGenEvent.Complete
-	(*durationpb.Duration)(nil),    // 51: google.protobuf.Duration
-	(*v1.PolicySource)(nil),        // 52: peripety.api.policy.v1.PolicySource
-	(*v11.ActionCall)(nil),         // 53: peripety.api.common.v1.ActionCall
-	(*v11.Finding)(nil),            // 54: peripety.api.common.v1.Finding
-	(*v1.PolicyScenario)(nil),      // 55: peripety.api.policy.v1.PolicyScenario
-	(*v11.Coverage)(nil),           // 56: peripety.api.common.v1.Coverage
-	(*v11.MutationScore)(nil),      // 57: peripety.api.common.v1.MutationScore
-	(*v11.ModelUsage)(nil),         // 58: peripety.api.common.v1.ModelUsage
-	(*v11.ItemError)(nil),          // 59: peripety.api.common.v1.ItemError
-	(*timestamppb.Timestamp)(nil),  // 60: google.protobuf.Timestamp
-	(*v11.Budget)(nil),             // 61: peripety.api.common.v1.Budget
+	(*PythonCall)(nil),             // 15: peripety.api.testgen.v1.PythonCall
+	(*CommandTest)(nil),            // 16: peripety.api.testgen.v1.CommandTest
+	(*TestVerdict)(nil),            // 17: peripety.api.testgen.v1.TestVerdict
+	(*GeneratedTest)(nil),          // 18: peripety.api.testgen.v1.GeneratedTest
+	(*Reflection)(nil),             // 19: peripety.api.testgen.v1.Reflection
+	(*Quality)(nil),                // 20: peripety.api.testgen.v1.Quality
+	(*TestRunStats)(nil),           // 21: peripety.api.testgen.v1.TestRunStats
+	(*TestRun)(nil),                // 22: peripety.api.testgen.v1.TestRun
+	(*TestRunSummary)(nil),         // 23: peripety.api.testgen.v1.TestRunSummary
+	(*TestGenEvent)(nil),           // 24: peripety.api.testgen.v1.TestGenEvent
+	(*GenerateTestsRequest)(nil),   // 25: peripety.api.testgen.v1.GenerateTestsRequest
+	(*GenerateTestsResponse)(nil),  // 26: peripety.api.testgen.v1.GenerateTestsResponse
+	(*ResumeTestsRequest)(nil),     // 27: peripety.api.testgen.v1.ResumeTestsRequest
+	(*ResumeTestsResponse)(nil),    // 28: peripety.api.testgen.v1.ResumeTestsResponse
+	(*RunTestsRequest)(nil),        // 29: peripety.api.testgen.v1.RunTestsRequest
+	(*RunTestsResponse)(nil),       // 30: peripety.api.testgen.v1.RunTestsResponse
+	(*GetTestRunRequest)(nil),      // 31: peripety.api.testgen.v1.GetTestRunRequest
+	(*GetTestRunResponse)(nil),     // 32: peripety.api.testgen.v1.GetTestRunResponse
+	(*ListTestRunsRequest)(nil),    // 33: peripety.api.testgen.v1.ListTestRunsRequest
+	(*ListTestRunsResponse)(nil),   // 34: peripety.api.testgen.v1.ListTestRunsResponse
+	(*ListTestTasksRequest)(nil),   // 35: peripety.api.testgen.v1.ListTestTasksRequest
+	(*TestTask)(nil),               // 36: peripety.api.testgen.v1.TestTask
+	(*ListTestTasksResponse)(nil),  // 37: peripety.api.testgen.v1.ListTestTasksResponse
+	(*CancelTestRunRequest)(nil),   // 38: peripety.api.testgen.v1.CancelTestRunRequest
+	(*CancelTestRunResponse)(nil),  // 39: peripety.api.testgen.v1.CancelTestRunResponse
+	(*DeleteTestRunRequest)(nil),   // 40: peripety.api.testgen.v1.DeleteTestRunRequest
+	(*DeleteTestRunResponse)(nil),  // 41: peripety.api.testgen.v1.DeleteTestRunResponse
+	(*ExportTestsRequest)(nil),     // 42: peripety.api.testgen.v1.ExportTestsRequest
+	(*ExportTestsResponse)(nil),    // 43: peripety.api.testgen.v1.ExportTestsResponse
+	nil,                            // 44: peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
+	nil,                            // 45: peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
+	nil,                            // 46: peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
+	(*TestGenEvent_Start)(nil),     // 47: peripety.api.testgen.v1.TestGenEvent.Start
+	(*TestGenEvent_Progress)(nil),  // 48: peripety.api.testgen.v1.TestGenEvent.Progress
+	(*TestGenEvent_Duplicate)(nil), // 49: peripety.api.testgen.v1.TestGenEvent.Duplicate
+	(*TestGenEvent_TestRan)(nil),   // 50: peripety.api.testgen.v1.TestGenEvent.TestRan
+	(*TestGenEvent_Complete)(nil),  // 51: peripety.api.testgen.v1.TestGenEvent.Complete
+	(*durationpb.Duration)(nil),    // 52: google.protobuf.Duration
+	(*v1.PolicySource)(nil),        // 53: peripety.api.policy.v1.PolicySource
+	(*v11.ActionCall)(nil),         // 54: peripety.api.common.v1.ActionCall
+	(*v11.Finding)(nil),            // 55: peripety.api.common.v1.Finding
+	(*v1.PolicyScenario)(nil),      // 56: peripety.api.policy.v1.PolicyScenario
+	(*v11.Coverage)(nil),           // 57: peripety.api.common.v1.Coverage
+	(*v11.MutationScore)(nil),      // 58: peripety.api.common.v1.MutationScore
+	(*v11.ModelUsage)(nil),         // 59: peripety.api.common.v1.ModelUsage
+	(*v11.ItemError)(nil),          // 60: peripety.api.common.v1.ItemError
+	(*timestamppb.Timestamp)(nil),  // 61: google.protobuf.Timestamp
+	(*v11.Budget)(nil),             // 62: peripety.api.common.v1.Budget
 }
 var file_peripety_api_testgen_v1_testgen_proto_depIdxs = []int32{
 	8,  // 0: peripety.api.testgen.v1.EnvironmentInfo.files:type_name -> peripety.api.testgen.v1.FilePreview
-	43, // 1: peripety.api.testgen.v1.CommandSubject.environment:type_name -> peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
-	51, // 2: peripety.api.testgen.v1.CommandSubject.timeout:type_name -> google.protobuf.Duration
-	52, // 3: peripety.api.testgen.v1.Subject.policy:type_name -> peripety.api.policy.v1.PolicySource
+	44, // 1: peripety.api.testgen.v1.CommandSubject.environment:type_name -> peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
+	52, // 2: peripety.api.testgen.v1.CommandSubject.timeout:type_name -> google.protobuf.Duration
+	53, // 3: peripety.api.testgen.v1.Subject.policy:type_name -> peripety.api.policy.v1.PolicySource
 	10, // 4: peripety.api.testgen.v1.Subject.command:type_name -> peripety.api.testgen.v1.CommandSubject
-	51, // 5: peripety.api.testgen.v1.TestGenConfig.max_total_time:type_name -> google.protobuf.Duration
-	53, // 6: peripety.api.testgen.v1.ScenarioStep.actions:type_name -> peripety.api.common.v1.ActionCall
+	52, // 5: peripety.api.testgen.v1.TestGenConfig.max_total_time:type_name -> google.protobuf.Duration
+	54, // 6: peripety.api.testgen.v1.ScenarioStep.actions:type_name -> peripety.api.common.v1.ActionCall
 	13, // 7: peripety.api.testgen.v1.ScenarioTest.steps:type_name -> peripety.api.testgen.v1.ScenarioStep
-	1,  // 8: peripety.api.testgen.v1.TestVerdict.status:type_name -> peripety.api.testgen.v1.TestStatus
-	54, // 9: peripety.api.testgen.v1.TestVerdict.findings:type_name -> peripety.api.common.v1.Finding
-	14, // 10: peripety.api.testgen.v1.GeneratedTest.scenario:type_name -> peripety.api.testgen.v1.ScenarioTest
-	55, // 11: peripety.api.testgen.v1.GeneratedTest.policy:type_name -> peripety.api.policy.v1.PolicyScenario
-	15, // 12: peripety.api.testgen.v1.GeneratedTest.command:type_name -> peripety.api.testgen.v1.CommandTest
-	16, // 13: peripety.api.testgen.v1.GeneratedTest.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
-	3,  // 14: peripety.api.testgen.v1.Reflection.action:type_name -> peripety.api.testgen.v1.ReflectionAction
-	56, // 15: peripety.api.testgen.v1.Quality.coverage:type_name -> peripety.api.common.v1.Coverage
-	57, // 16: peripety.api.testgen.v1.Quality.mutation:type_name -> peripety.api.common.v1.MutationScore
-	44, // 17: peripety.api.testgen.v1.Quality.unmeasured_lines:type_name -> peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
-	45, // 18: peripety.api.testgen.v1.TestRunStats.category_rounds:type_name -> peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
-	58, // 19: peripety.api.testgen.v1.TestRunStats.usage:type_name -> peripety.api.common.v1.ModelUsage
-	51, // 20: peripety.api.testgen.v1.TestRunStats.duration:type_name -> google.protobuf.Duration
-	4,  // 21: peripety.api.testgen.v1.TestRunStats.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
-	19, // 22: peripety.api.testgen.v1.TestRunStats.quality:type_name -> peripety.api.testgen.v1.Quality
-	9,  // 23: peripety.api.testgen.v1.TestRun.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	0,  // 24: peripety.api.testgen.v1.TestRun.context:type_name -> peripety.api.testgen.v1.TaskContext
-	7,  // 25: peripety.api.testgen.v1.TestRun.categories:type_name -> peripety.api.testgen.v1.Category
-	12, // 26: peripety.api.testgen.v1.TestRun.config:type_name -> peripety.api.testgen.v1.TestGenConfig
-	2,  // 27: peripety.api.testgen.v1.TestRun.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	17, // 28: peripety.api.testgen.v1.TestRun.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
-	18, // 29: peripety.api.testgen.v1.TestRun.reflections:type_name -> peripety.api.testgen.v1.Reflection
-	20, // 30: peripety.api.testgen.v1.TestRun.stats:type_name -> peripety.api.testgen.v1.TestRunStats
-	59, // 31: peripety.api.testgen.v1.TestRun.error:type_name -> peripety.api.common.v1.ItemError
-	60, // 32: peripety.api.testgen.v1.TestRun.create_time:type_name -> google.protobuf.Timestamp
-	60, // 33: peripety.api.testgen.v1.TestRun.update_time:type_name -> google.protobuf.Timestamp
-	2,  // 34: peripety.api.testgen.v1.TestRunSummary.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	4,  // 35: peripety.api.testgen.v1.TestRunSummary.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
-	60, // 36: peripety.api.testgen.v1.TestRunSummary.create_time:type_name -> google.protobuf.Timestamp
-	60, // 37: peripety.api.testgen.v1.TestRunSummary.update_time:type_name -> google.protobuf.Timestamp
-	46, // 38: peripety.api.testgen.v1.TestGenEvent.start:type_name -> peripety.api.testgen.v1.TestGenEvent.Start
-	17, // 39: peripety.api.testgen.v1.TestGenEvent.test:type_name -> peripety.api.testgen.v1.GeneratedTest
-	47, // 40: peripety.api.testgen.v1.TestGenEvent.progress:type_name -> peripety.api.testgen.v1.TestGenEvent.Progress
-	18, // 41: peripety.api.testgen.v1.TestGenEvent.reflection:type_name -> peripety.api.testgen.v1.Reflection
-	48, // 42: peripety.api.testgen.v1.TestGenEvent.duplicate:type_name -> peripety.api.testgen.v1.TestGenEvent.Duplicate
-	49, // 43: peripety.api.testgen.v1.TestGenEvent.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
-	19, // 44: peripety.api.testgen.v1.TestGenEvent.measured:type_name -> peripety.api.testgen.v1.Quality
-	50, // 45: peripety.api.testgen.v1.TestGenEvent.complete:type_name -> peripety.api.testgen.v1.TestGenEvent.Complete
-	59, // 46: peripety.api.testgen.v1.TestGenEvent.error:type_name -> peripety.api.common.v1.ItemError
-	9,  // 47: peripety.api.testgen.v1.GenerateTestsRequest.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	0,  // 48: peripety.api.testgen.v1.GenerateTestsRequest.context:type_name -> peripety.api.testgen.v1.TaskContext
-	7,  // 49: peripety.api.testgen.v1.GenerateTestsRequest.categories:type_name -> peripety.api.testgen.v1.Category
-	12, // 50: peripety.api.testgen.v1.GenerateTestsRequest.config:type_name -> peripety.api.testgen.v1.TestGenConfig
-	11, // 51: peripety.api.testgen.v1.GenerateTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
-	61, // 52: peripety.api.testgen.v1.GenerateTestsRequest.budget:type_name -> peripety.api.common.v1.Budget
-	23, // 53: peripety.api.testgen.v1.GenerateTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
-	23, // 54: peripety.api.testgen.v1.ResumeTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
-	17, // 55: peripety.api.testgen.v1.RunTestsRequest.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
-	11, // 56: peripety.api.testgen.v1.RunTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
-	49, // 57: peripety.api.testgen.v1.RunTestsResponse.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
-	19, // 58: peripety.api.testgen.v1.RunTestsResponse.measured:type_name -> peripety.api.testgen.v1.Quality
-	21, // 59: peripety.api.testgen.v1.GetTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
-	22, // 60: peripety.api.testgen.v1.ListTestRunsResponse.runs:type_name -> peripety.api.testgen.v1.TestRunSummary
-	9,  // 61: peripety.api.testgen.v1.TestTask.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	35, // 62: peripety.api.testgen.v1.ListTestTasksResponse.tasks:type_name -> peripety.api.testgen.v1.TestTask
-	21, // 63: peripety.api.testgen.v1.CancelTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
-	6,  // 64: peripety.api.testgen.v1.ExportTestsRequest.format:type_name -> peripety.api.testgen.v1.TestFormat
-	9,  // 65: peripety.api.testgen.v1.TestGenEvent.Start.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	7,  // 66: peripety.api.testgen.v1.TestGenEvent.Start.categories:type_name -> peripety.api.testgen.v1.Category
-	2,  // 67: peripety.api.testgen.v1.TestGenEvent.Progress.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	17, // 68: peripety.api.testgen.v1.TestGenEvent.Duplicate.test:type_name -> peripety.api.testgen.v1.GeneratedTest
-	5,  // 69: peripety.api.testgen.v1.TestGenEvent.Duplicate.level:type_name -> peripety.api.testgen.v1.DuplicateLevel
-	16, // 70: peripety.api.testgen.v1.TestGenEvent.TestRan.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
-	20, // 71: peripety.api.testgen.v1.TestGenEvent.Complete.stats:type_name -> peripety.api.testgen.v1.TestRunStats
-	24, // 72: peripety.api.testgen.v1.TestGenService.GenerateTests:input_type -> peripety.api.testgen.v1.GenerateTestsRequest
-	26, // 73: peripety.api.testgen.v1.TestGenService.ResumeTests:input_type -> peripety.api.testgen.v1.ResumeTestsRequest
-	28, // 74: peripety.api.testgen.v1.TestGenService.RunTests:input_type -> peripety.api.testgen.v1.RunTestsRequest
-	30, // 75: peripety.api.testgen.v1.TestGenService.GetTestRun:input_type -> peripety.api.testgen.v1.GetTestRunRequest
-	32, // 76: peripety.api.testgen.v1.TestGenService.ListTestRuns:input_type -> peripety.api.testgen.v1.ListTestRunsRequest
-	34, // 77: peripety.api.testgen.v1.TestGenService.ListTestTasks:input_type -> peripety.api.testgen.v1.ListTestTasksRequest
-	37, // 78: peripety.api.testgen.v1.TestGenService.CancelTestRun:input_type -> peripety.api.testgen.v1.CancelTestRunRequest
-	39, // 79: peripety.api.testgen.v1.TestGenService.DeleteTestRun:input_type -> peripety.api.testgen.v1.DeleteTestRunRequest
-	41, // 80: peripety.api.testgen.v1.TestGenService.ExportTests:input_type -> peripety.api.testgen.v1.ExportTestsRequest
-	25, // 81: peripety.api.testgen.v1.TestGenService.GenerateTests:output_type -> peripety.api.testgen.v1.GenerateTestsResponse
-	27, // 82: peripety.api.testgen.v1.TestGenService.ResumeTests:output_type -> peripety.api.testgen.v1.ResumeTestsResponse
-	29, // 83: peripety.api.testgen.v1.TestGenService.RunTests:output_type -> peripety.api.testgen.v1.RunTestsResponse
-	31, // 84: peripety.api.testgen.v1.TestGenService.GetTestRun:output_type -> peripety.api.testgen.v1.GetTestRunResponse
-	33, // 85: peripety.api.testgen.v1.TestGenService.ListTestRuns:output_type -> peripety.api.testgen.v1.ListTestRunsResponse
-	36, // 86: peripety.api.testgen.v1.TestGenService.ListTestTasks:output_type -> peripety.api.testgen.v1.ListTestTasksResponse
-	38, // 87: peripety.api.testgen.v1.TestGenService.CancelTestRun:output_type -> peripety.api.testgen.v1.CancelTestRunResponse
-	40, // 88: peripety.api.testgen.v1.TestGenService.DeleteTestRun:output_type -> peripety.api.testgen.v1.DeleteTestRunResponse
-	42, // 89: peripety.api.testgen.v1.TestGenService.ExportTests:output_type -> peripety.api.testgen.v1.ExportTestsResponse
-	81, // [81:90] is the sub-list for method output_type
-	72, // [72:81] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	15, // 8: peripety.api.testgen.v1.CommandTest.call:type_name -> peripety.api.testgen.v1.PythonCall
+	1,  // 9: peripety.api.testgen.v1.TestVerdict.status:type_name -> peripety.api.testgen.v1.TestStatus
+	55, // 10: peripety.api.testgen.v1.TestVerdict.findings:type_name -> peripety.api.common.v1.Finding
+	14, // 11: peripety.api.testgen.v1.GeneratedTest.scenario:type_name -> peripety.api.testgen.v1.ScenarioTest
+	56, // 12: peripety.api.testgen.v1.GeneratedTest.policy:type_name -> peripety.api.policy.v1.PolicyScenario
+	16, // 13: peripety.api.testgen.v1.GeneratedTest.command:type_name -> peripety.api.testgen.v1.CommandTest
+	17, // 14: peripety.api.testgen.v1.GeneratedTest.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
+	3,  // 15: peripety.api.testgen.v1.Reflection.action:type_name -> peripety.api.testgen.v1.ReflectionAction
+	57, // 16: peripety.api.testgen.v1.Quality.coverage:type_name -> peripety.api.common.v1.Coverage
+	58, // 17: peripety.api.testgen.v1.Quality.mutation:type_name -> peripety.api.common.v1.MutationScore
+	45, // 18: peripety.api.testgen.v1.Quality.unmeasured_lines:type_name -> peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
+	46, // 19: peripety.api.testgen.v1.TestRunStats.category_rounds:type_name -> peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
+	59, // 20: peripety.api.testgen.v1.TestRunStats.usage:type_name -> peripety.api.common.v1.ModelUsage
+	52, // 21: peripety.api.testgen.v1.TestRunStats.duration:type_name -> google.protobuf.Duration
+	4,  // 22: peripety.api.testgen.v1.TestRunStats.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
+	20, // 23: peripety.api.testgen.v1.TestRunStats.quality:type_name -> peripety.api.testgen.v1.Quality
+	9,  // 24: peripety.api.testgen.v1.TestRun.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	0,  // 25: peripety.api.testgen.v1.TestRun.context:type_name -> peripety.api.testgen.v1.TaskContext
+	7,  // 26: peripety.api.testgen.v1.TestRun.categories:type_name -> peripety.api.testgen.v1.Category
+	12, // 27: peripety.api.testgen.v1.TestRun.config:type_name -> peripety.api.testgen.v1.TestGenConfig
+	2,  // 28: peripety.api.testgen.v1.TestRun.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	18, // 29: peripety.api.testgen.v1.TestRun.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
+	19, // 30: peripety.api.testgen.v1.TestRun.reflections:type_name -> peripety.api.testgen.v1.Reflection
+	21, // 31: peripety.api.testgen.v1.TestRun.stats:type_name -> peripety.api.testgen.v1.TestRunStats
+	60, // 32: peripety.api.testgen.v1.TestRun.error:type_name -> peripety.api.common.v1.ItemError
+	61, // 33: peripety.api.testgen.v1.TestRun.create_time:type_name -> google.protobuf.Timestamp
+	61, // 34: peripety.api.testgen.v1.TestRun.update_time:type_name -> google.protobuf.Timestamp
+	2,  // 35: peripety.api.testgen.v1.TestRunSummary.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	4,  // 36: peripety.api.testgen.v1.TestRunSummary.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
+	61, // 37: peripety.api.testgen.v1.TestRunSummary.create_time:type_name -> google.protobuf.Timestamp
+	61, // 38: peripety.api.testgen.v1.TestRunSummary.update_time:type_name -> google.protobuf.Timestamp
+	47, // 39: peripety.api.testgen.v1.TestGenEvent.start:type_name -> peripety.api.testgen.v1.TestGenEvent.Start
+	18, // 40: peripety.api.testgen.v1.TestGenEvent.test:type_name -> peripety.api.testgen.v1.GeneratedTest
+	48, // 41: peripety.api.testgen.v1.TestGenEvent.progress:type_name -> peripety.api.testgen.v1.TestGenEvent.Progress
+	19, // 42: peripety.api.testgen.v1.TestGenEvent.reflection:type_name -> peripety.api.testgen.v1.Reflection
+	49, // 43: peripety.api.testgen.v1.TestGenEvent.duplicate:type_name -> peripety.api.testgen.v1.TestGenEvent.Duplicate
+	50, // 44: peripety.api.testgen.v1.TestGenEvent.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
+	20, // 45: peripety.api.testgen.v1.TestGenEvent.measured:type_name -> peripety.api.testgen.v1.Quality
+	51, // 46: peripety.api.testgen.v1.TestGenEvent.complete:type_name -> peripety.api.testgen.v1.TestGenEvent.Complete
+	60, // 47: peripety.api.testgen.v1.TestGenEvent.error:type_name -> peripety.api.common.v1.ItemError
+	9,  // 48: peripety.api.testgen.v1.GenerateTestsRequest.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	0,  // 49: peripety.api.testgen.v1.GenerateTestsRequest.context:type_name -> peripety.api.testgen.v1.TaskContext
+	7,  // 50: peripety.api.testgen.v1.GenerateTestsRequest.categories:type_name -> peripety.api.testgen.v1.Category
+	12, // 51: peripety.api.testgen.v1.GenerateTestsRequest.config:type_name -> peripety.api.testgen.v1.TestGenConfig
+	11, // 52: peripety.api.testgen.v1.GenerateTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
+	62, // 53: peripety.api.testgen.v1.GenerateTestsRequest.budget:type_name -> peripety.api.common.v1.Budget
+	24, // 54: peripety.api.testgen.v1.GenerateTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
+	24, // 55: peripety.api.testgen.v1.ResumeTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
+	18, // 56: peripety.api.testgen.v1.RunTestsRequest.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
+	11, // 57: peripety.api.testgen.v1.RunTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
+	50, // 58: peripety.api.testgen.v1.RunTestsResponse.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
+	20, // 59: peripety.api.testgen.v1.RunTestsResponse.measured:type_name -> peripety.api.testgen.v1.Quality
+	22, // 60: peripety.api.testgen.v1.GetTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
+	23, // 61: peripety.api.testgen.v1.ListTestRunsResponse.runs:type_name -> peripety.api.testgen.v1.TestRunSummary
+	9,  // 62: peripety.api.testgen.v1.TestTask.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	36, // 63: peripety.api.testgen.v1.ListTestTasksResponse.tasks:type_name -> peripety.api.testgen.v1.TestTask
+	22, // 64: peripety.api.testgen.v1.CancelTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
+	6,  // 65: peripety.api.testgen.v1.ExportTestsRequest.format:type_name -> peripety.api.testgen.v1.TestFormat
+	9,  // 66: peripety.api.testgen.v1.TestGenEvent.Start.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	7,  // 67: peripety.api.testgen.v1.TestGenEvent.Start.categories:type_name -> peripety.api.testgen.v1.Category
+	2,  // 68: peripety.api.testgen.v1.TestGenEvent.Progress.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	18, // 69: peripety.api.testgen.v1.TestGenEvent.Duplicate.test:type_name -> peripety.api.testgen.v1.GeneratedTest
+	5,  // 70: peripety.api.testgen.v1.TestGenEvent.Duplicate.level:type_name -> peripety.api.testgen.v1.DuplicateLevel
+	17, // 71: peripety.api.testgen.v1.TestGenEvent.TestRan.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
+	21, // 72: peripety.api.testgen.v1.TestGenEvent.Complete.stats:type_name -> peripety.api.testgen.v1.TestRunStats
+	25, // 73: peripety.api.testgen.v1.TestGenService.GenerateTests:input_type -> peripety.api.testgen.v1.GenerateTestsRequest
+	27, // 74: peripety.api.testgen.v1.TestGenService.ResumeTests:input_type -> peripety.api.testgen.v1.ResumeTestsRequest
+	29, // 75: peripety.api.testgen.v1.TestGenService.RunTests:input_type -> peripety.api.testgen.v1.RunTestsRequest
+	31, // 76: peripety.api.testgen.v1.TestGenService.GetTestRun:input_type -> peripety.api.testgen.v1.GetTestRunRequest
+	33, // 77: peripety.api.testgen.v1.TestGenService.ListTestRuns:input_type -> peripety.api.testgen.v1.ListTestRunsRequest
+	35, // 78: peripety.api.testgen.v1.TestGenService.ListTestTasks:input_type -> peripety.api.testgen.v1.ListTestTasksRequest
+	38, // 79: peripety.api.testgen.v1.TestGenService.CancelTestRun:input_type -> peripety.api.testgen.v1.CancelTestRunRequest
+	40, // 80: peripety.api.testgen.v1.TestGenService.DeleteTestRun:input_type -> peripety.api.testgen.v1.DeleteTestRunRequest
+	42, // 81: peripety.api.testgen.v1.TestGenService.ExportTests:input_type -> peripety.api.testgen.v1.ExportTestsRequest
+	26, // 82: peripety.api.testgen.v1.TestGenService.GenerateTests:output_type -> peripety.api.testgen.v1.GenerateTestsResponse
+	28, // 83: peripety.api.testgen.v1.TestGenService.ResumeTests:output_type -> peripety.api.testgen.v1.ResumeTestsResponse
+	30, // 84: peripety.api.testgen.v1.TestGenService.RunTests:output_type -> peripety.api.testgen.v1.RunTestsResponse
+	32, // 85: peripety.api.testgen.v1.TestGenService.GetTestRun:output_type -> peripety.api.testgen.v1.GetTestRunResponse
+	34, // 86: peripety.api.testgen.v1.TestGenService.ListTestRuns:output_type -> peripety.api.testgen.v1.ListTestRunsResponse
+	37, // 87: peripety.api.testgen.v1.TestGenService.ListTestTasks:output_type -> peripety.api.testgen.v1.ListTestTasksResponse
+	39, // 88: peripety.api.testgen.v1.TestGenService.CancelTestRun:output_type -> peripety.api.testgen.v1.CancelTestRunResponse
+	41, // 89: peripety.api.testgen.v1.TestGenService.DeleteTestRun:output_type -> peripety.api.testgen.v1.DeleteTestRunResponse
+	43, // 90: peripety.api.testgen.v1.TestGenService.ExportTests:output_type -> peripety.api.testgen.v1.ExportTestsResponse
+	82, // [82:91] is the sub-list for method output_type
+	73, // [73:82] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_peripety_api_testgen_v1_testgen_proto_init() }
@@ -4419,16 +4502,16 @@ func file_peripety_api_testgen_v1_testgen_proto_init() {
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[5].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[6].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[7].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[8].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[10].OneofWrappers = []any{
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[9].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[11].OneofWrappers = []any{
 		(*GeneratedTest_Scenario)(nil),
 		(*GeneratedTest_Policy)(nil),
 		(*GeneratedTest_Command)(nil),
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[11].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[13].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[12].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[14].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[16].OneofWrappers = []any{
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[15].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[17].OneofWrappers = []any{
 		(*TestGenEvent_Start_)(nil),
 		(*TestGenEvent_Test)(nil),
 		(*TestGenEvent_Progress_)(nil),
@@ -4439,19 +4522,19 @@ func file_peripety_api_testgen_v1_testgen_proto_init() {
 		(*TestGenEvent_Complete_)(nil),
 		(*TestGenEvent_Error)(nil),
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[22].OneofWrappers = []any{
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[23].OneofWrappers = []any{
 		(*RunTestsResponse_TestRan)(nil),
 		(*RunTestsResponse_Measured)(nil),
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[39].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[40].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[41].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_peripety_api_testgen_v1_testgen_proto_rawDesc), len(file_peripety_api_testgen_v1_testgen_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   44,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

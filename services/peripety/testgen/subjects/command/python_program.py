@@ -265,15 +265,6 @@ class PythonProgram:
         traced = self._trace(given)
         return None if traced is None else traced.lines
 
-    def run_call(self, given: ProgramInput) -> ProcessOutput:
-        """Run the statements of an input in place of the command."""
-        with self._report({"call": given.to_job()["call"]}) as report:
-            return self._sandbox.run(
-                (*self._command.interpreter, probe.__file__, "call", str(report.fileno())),
-                given.stdin,
-                descriptors=(report.fileno(),),
-            )
-
     def find_interface(self) -> ProgramInterface:
         """Run the program until it parses its arguments, and return its interface."""
         found = (self._probe("interface", {}, script=survey.__file__) or [{}])[0]
@@ -304,7 +295,7 @@ class PythonProgram:
             seconds: the limit of the processor time of all of them.
 
         Returns:
-            The results of the first calls, as far as the time allows.
+            The results of the calls that ended within the time limit, in order.
         """
         job = {
             "modules": interface.modules,
@@ -400,7 +391,13 @@ class PythonProgram:
     ) -> list[Any] | None:
         """Run a command of the probe, and return its results; None if it does not report them."""
         files = [*self.modules] if command != "files" else []
-        with self._report({"files": files, "call": given.to_job()["call"], **job}) as report:
+        whole_job = {
+            "files": files,
+            "call": given.to_job()["call"],
+            "seconds": self._timeout,
+            **job,
+        }
+        with _report_file(self._command, whole_job) as report:
             argv = (*self._command.interpreter, script, command, str(report.fileno()))
             self._sandbox.run(
                 (*argv, *self._command.arguments, *given.arguments),
@@ -414,21 +411,30 @@ class PythonProgram:
             except ValueError:
                 return None
 
-    @contextmanager
-    def _report(self, job: Mapping[str, Any]) -> Iterator[IO[bytes]]:
-        """Yield a file that holds a job, and receives its results."""
-        started = self._command
-        whole_job = {
-            "program": started.program,
-            "is_module": started.is_module,
-            "is_isolated": started.is_isolated,
-            "seconds": self._timeout,
-            **job,
-        }
-        with tempfile.TemporaryFile(prefix="peripety-") as report:
-            report.write(json.dumps(whole_job).encode())
-            report.seek(0)
-            yield report
+
+@contextmanager
+def _report_file(started: ProgramCommand, job: Mapping[str, Any]) -> Iterator[IO[bytes]]:
+    """Yield a file that holds a job for a probe, and receives its results."""
+    whole_job = {
+        "program": started.program,
+        "is_module": started.is_module,
+        "is_isolated": started.is_isolated,
+        **job,
+    }
+    with tempfile.TemporaryFile(prefix="peripety-") as report:
+        report.write(json.dumps(whole_job).encode())
+        report.seek(0)
+        yield report
+
+
+def run_python_call(started: ProgramCommand, sandbox: Sandbox, given: ProgramInput) -> ProcessOutput:
+    """Run the statements of an input in place of a command."""
+    with _report_file(started, {"call": given.to_job()["call"]}) as report:
+        return sandbox.run(
+            (*started.interpreter, probe.__file__, "call", str(report.fileno())),
+            given.stdin,
+            descriptors=(report.fileno(),),
+        )
 
 
 _MAX_TRACED_RUNS = 256

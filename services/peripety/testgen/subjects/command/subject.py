@@ -23,6 +23,7 @@ from peripety.testgen.subjects.command.python_program import (
     PythonCall,
     PythonProgram,
     parse_command,
+    run_python_call,
 )
 from peripety.testgen.subjects.command.sandbox import Sandbox
 from peripety.testgen.subjects.subject import NO_LINES, BodySchema, RunResult, SubjectKind, SubjectTarget
@@ -125,6 +126,7 @@ class CommandSubject:
         task: the description of the task, which may name installed packages to measure.
         readable: more paths that the command may read.
         unfenced: True to run the command without a fence on a machine that supports none.
+        measured: False to run tests only, without targets and mutants.
 
     Raises:
         FailedPreconditionError: the machine supports no fence.
@@ -146,13 +148,14 @@ class CommandSubject:
         readable: Sequence[Path] = (),
         *,
         unfenced: bool = False,
+        measured: bool = True,
     ) -> None:
         self._argv = tuple(argv)
         self._directory = working_directory
         given = environment or {}
         self._redactor = EnvironmentRedactor(given)
         variables = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **given}
-        started = parse_command(self._argv, working_directory, variables)
+        self._started = started = parse_command(self._argv, working_directory, variables)
         named = () if started is None else (*started.interpreter, started.program)
         self._sandbox = Sandbox(
             (*named, *self._argv),
@@ -163,8 +166,10 @@ class CommandSubject:
             readable=[*readable, *MEASURING_PATHS],
             unfenced=unfenced,
         )
-        program = None if started is None else PythonProgram(started, self._sandbox, timeout_seconds, task)
-        self._program = program if program is not None and program.modules else None
+        self._program = None
+        if started is not None and measured:
+            program = PythonProgram(started, self._sandbox, timeout_seconds, task)
+            self._program = program if program.modules else None
 
     @property
     def is_fenced(self) -> bool:
@@ -225,7 +230,7 @@ class CommandSubject:
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         """Return arguments that cannot be passed to a process, and a call without a program."""
-        if body.get("call") and self._program is None:
+        if body.get("call") and self._started is None:
             return (
                 Finding(
                     "NOT_EXECUTABLE", "/call", "calls a function, and the command is not a Python program"
@@ -317,8 +322,8 @@ class CommandSubject:
 
     def _run_command(self, body: Mapping[str, Any]) -> ProcessOutput:
         given = input_of(body)
-        if given.call is not None and self._program is not None:
-            return self._redact(self._program.run_call(given))
+        if given.call is not None and self._started is not None:
+            return self._redact(run_python_call(self._started, self._sandbox, given))
         return self._redact(self._sandbox.run((*self._argv, *given.arguments), given.stdin))
 
     def _run_mutants(

@@ -213,6 +213,7 @@ def test_an_argument_that_no_process_takes_is_a_problem(subject: CommandSubject)
     assert finding.code == "TOO_MANY_ARGUMENTS"
 
 
+@pytest.mark.slow(reason="calls a program some hundred times")
 def test_the_floor_expects_what_the_command_does_now(subject: CommandSubject) -> None:
     for draft in subject.baseline_tests():
         test = TestCase(draft.name, draft.category or "", draft.input, draft.expected_output, body=draft.body)

@@ -14,14 +14,14 @@ from functools import cached_property
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from peripety.testgen.subjects.command.baseline.candidates import CandidateCalls, choose
-from peripety.testgen.subjects.command.baseline.documentation import (
+from peripety.testgen.subjects.command.baseline.calls import CandidateCalls, choose, find_commands
+from peripety.testgen.subjects.command.baseline.expectations import (
+    holding_laws,
     iterate_documented_calls,
     iterate_documented_commands,
+    iterate_laws,
     iterate_readme_calls,
 )
-from peripety.testgen.subjects.command.baseline.laws import holding_laws, iterate_laws
-from peripety.testgen.subjects.command.baseline.parameters import find_commands
 from peripety.testgen.subjects.command.baseline.values import SourceFunctions, find_values
 from peripety.testgen.subjects.command.python_program import ProgramInput
 from peripety.testgen.types import DraftTest
@@ -29,10 +29,12 @@ from peripety.testgen.types import DraftTest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from peripety.testgen.subjects.command.baseline.candidates import Candidate
-    from peripety.testgen.subjects.command.baseline.documentation import DocumentedCall, DocumentedCommand
-    from peripety.testgen.subjects.command.baseline.laws import LawCall
-    from peripety.testgen.subjects.command.baseline.parameters import CommandForm
+    from peripety.testgen.subjects.command.baseline.calls import CandidateCall, CommandForm
+    from peripety.testgen.subjects.command.baseline.expectations import (
+        DocumentedCall,
+        DocumentedCommand,
+        LawCall,
+    )
     from peripety.testgen.subjects.command.python_program import ProgramInterface, PythonProgram, SurveyedCall
 
 
@@ -195,7 +197,7 @@ def _command_test(command: DocumentedCommand) -> DraftTest:
     )
 
 
-def _observed_test(candidate: Candidate) -> DraftTest:
+def _observed_test(candidate: CandidateCall) -> DraftTest:
     given = candidate.given
     body = {"arguments": [*given.arguments], "stdin": given.stdin.decode(), "exit_code": None}
     failed = candidate.result is not None and candidate.result.exit_code != 0

@@ -2,8 +2,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.testgen.subjects.command.baseline.candidates import Candidate, CandidateCalls, choose
-from peripety.testgen.subjects.command.baseline.parameters import CommandForm, Parameter, find_commands
+from peripety.testgen.subjects.command.baseline.calls import (
+    CandidateCall,
+    CandidateCalls,
+    CommandForm,
+    Parameter,
+    choose,
+    find_commands,
+)
 from peripety.testgen.subjects.command.baseline.values import SourceFunctions, find_values
 from peripety.testgen.subjects.command.python_mutants import PythonModule
 from peripety.testgen.subjects.command.python_program import ProgramInput, SurveyedCall
@@ -14,9 +20,9 @@ if TYPE_CHECKING:
 SOURCE = "def graded(value):\n    return value < 50\n\n\ndef other(value):\n    return value < 7000\n"
 
 
-def candidate(name: str, *features: int) -> Candidate:
+def candidate(name: str, *features: int) -> CandidateCall:
     result = SurveyedCall(0, b"same", {}, frozenset(features))
-    return Candidate(ProgramInput((name,)), (), result=result)
+    return CandidateCall(ProgramInput((name,)), (), result=result)
 
 
 def test_the_next_call_is_the_one_that_shows_most_that_is_new() -> None:
@@ -25,7 +31,7 @@ def test_the_next_call_is_the_one_that_shows_most_that_is_new() -> None:
 
 
 def test_calls_without_a_result_are_not_chosen() -> None:
-    assert [*choose([Candidate(ProgramInput(()), ())])] == []
+    assert [*choose([CandidateCall(ProgramInput(()), ())])] == []
 
 
 def test_values_of_reached_functions_are_tried_in_each_place_and_with_options() -> None:

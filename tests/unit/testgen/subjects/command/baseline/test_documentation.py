@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.testgen.subjects.command.baseline.documentation import (
+from peripety.testgen.subjects.command.baseline.expectations import (
     DocumentedCall,
     iterate_documented_calls,
     iterate_documented_commands,

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
-from peripety.testgen.subjects.command.baseline.documentation import iterate_documented_calls
-from peripety.testgen.subjects.command.baseline.laws import LawCall, holding_laws, iterate_laws
+from peripety.testgen.subjects.command.baseline.expectations import (
+    LawCall,
+    holding_laws,
+    iterate_documented_calls,
+    iterate_laws,
+)
 from peripety.testgen.subjects.command.python_mutants import PythonModule
 from peripety.testgen.subjects.command.python_program import PythonCall
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from peripety.testgen.subjects.command.baseline.patterns import iterate_matches, iterate_near_misses
+from peripety.testgen.subjects.command.baseline.values import iterate_matches, iterate_near_misses
 
 VERSION = r"^(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9a-z]+(?:\.[0-9a-z]+)*))?$"
 
