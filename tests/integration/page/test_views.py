@@ -176,7 +176,7 @@ def _views(games: Games) -> dict[str, tuple[str, str]]:
         "specification": (f"#/inspect/{games.scenario}", ".tab"),
         "policy": (f"#/policies/{games.policy}", ".sentences"),
         "tests": (f"#/tests/{games.run}", ".test-card"),
-        "usage": ("#/usage", ".table"),
+        "usage": ("#/usage", ".provider"),
     }
 
 
@@ -187,6 +187,7 @@ async def _show(visitor: Visitor, name: str, games: Games) -> None:
     address, selector = _views(games)[name]
     await visitor.open(address)
     await visitor.page.wait_for_selector(selector)
+    await visitor.page.wait_for_selector("article.turn.open", state="detached")
     if name in _TABS:
         await visitor.page.get_by_role("tab", name=_TABS[name]).click()
         await visitor.page.wait_for_selector(

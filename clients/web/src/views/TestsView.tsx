@@ -358,7 +358,7 @@ function Categories({ run }: { run: Run }) {
         const round = run.stats?.category_rounds?.[one.name] ?? Math.max(0, ...tests.map((test) => test.round ?? 0));
         const isCurrent = !isOver && index === current;
         return (
-          <li key={one.name} class={isCurrent ? "current" : isOver || tests.length ? "done" : ""} aria-current={isCurrent ? "step" : undefined}>
+          <li key={one.name} class={isCurrent ? "current" : tests.length || round ? "done" : ""} aria-current={isCurrent ? "step" : undefined}>
             <span class="category-name">{capitalize(words(one.name))}</span>
             <span class="quiet small">
               {[t("tests.count", { n: tests.length }), round > 0 && t("tests.rounds.of", { n: round })].filter(Boolean).join(" · ")}
