@@ -145,7 +145,7 @@ async def test_a_broken_envelope_is_an_error(edge: EdgeClient, body: bytes) -> N
 async def test_the_description_has_every_call_and_nothing_of_others(edge: EdgeClient) -> None:
     _, document = await edge.get("/openapi.json")
     wanted = {f"/rpc/{one.short_service}/{one.name}" for one in rpc_methods().values()}
-    routes = {"/scenarios/generate", "/scenarios/{scenario_id}/compile", "/sessions"}
+    routes = {"/scenarios/generate", "/scenarios/schema", "/scenarios/{scenario_id}/compile", "/sessions"}
     routes |= {f"/sessions/{{session_id}}{tail}" for tail in ("", "/story", "/turns", "/events", "/links")}
     routes |= {f"/scenarios/runs/{{run_id}}{tail}" for tail in ("", "/events")}
     routes |= {f"/links/{{token}}{tail}" for tail in ("", "/turns", "/events")}

@@ -55,11 +55,26 @@ def _failing_with(error: BaseException) -> dict[str, grpc.RpcMethodHandler[Any, 
         yield StringValue(value="one")
         raise error
 
+    # A client of grpc.aio that still writes when the call ends can report INTERNAL, so these read first.
+    async def fail_after_all(requests: AsyncIterator[StringValue], call: object) -> StringValue:
+        async for _ in requests:
+            pass
+        return await fail(requests, call)
+
+    async def fail_after_all_and_one(
+        requests: AsyncIterator[StringValue],
+        _call: object,
+    ) -> AsyncIterator[StringValue]:
+        async for _ in requests:
+            pass
+        yield StringValue(value="one")
+        raise error
+
     return {
         "Unary": unary(fail),
         "Stream": stream(fail_after_one),
-        "Upload": upload(fail),
-        "Both": both(fail_after_one),
+        "Upload": upload(fail_after_all),
+        "Both": both(fail_after_all_and_one),
     }
 
 

@@ -56,9 +56,10 @@ def test_only_a_server_that_is_away_is_tried_again() -> None:
         assert entry["retryPolicy"]["maxAttempts"] <= 5, "gRPC allows no more"
 
 
-def test_every_call_has_a_time_limit_except_the_one_that_may_last_for_days() -> None:
+def test_every_call_has_a_time_limit_except_those_that_may_last_for_days() -> None:
     assert [name for name, entry in ENTRIES.items() if "timeout" not in entry] == [
-        "peripety.api.session.v1.SessionService/WatchSession"
+        "peripety.api.policy.v1.ApprovalService/WatchApprovals",
+        "peripety.api.session.v1.SessionService/WatchSession",
     ]
     for name, entry in ENTRIES.items():
         assert float(entry.get("timeout", "60s").removesuffix("s")) >= 60, name

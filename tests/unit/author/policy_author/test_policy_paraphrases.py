@@ -37,7 +37,7 @@ _NEGATING = frozenset(
 """Words without which a sentence is another whole sentence, with another meaning."""
 
 
-@pytest.mark.slow_after(1, reason="reads each restriction once for each of its words")
+@pytest.mark.slow(reason="reads each restriction once for each of its words")
 @pytest.mark.parametrize("part", ["development", "sealed", "fresh"])
 def test_a_word_less_in_a_restriction_allows_no_more_without_a_finding(part: str) -> None:
     newly = [
