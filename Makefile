@@ -282,6 +282,11 @@ bench-agentdojo: $(VENV)/installed-dev native  ## Measure policies in prose with
 .PHONY: fuzz-policy-reader
 fuzz-policy-reader: $(VENV)/installed-dev native  ## Read COUNT generated sentences of policies without a model, and compare their meaning
 	@PYTHONPATH=tests COUNT=$(or $(COUNT),100000) $(BIN)/python -m bench.policy_paraphrases
+CALLS ?= 500
+
+.PHONY: bench-policy-enforcement
+bench-policy-enforcement: $(VENV)/installed-dev native  ## Measure the proxy beside its server, and decisions over gRPC: CALLS=500
+	@PYTHONPATH=tests $(BIN)/python -m bench.policy_enforcement $(CALLS)
 
 .PHONY: bench-testgen
 bench-testgen: $(VENV)/installed-dev native  ## Measure the mutation score of generated tests, by model quality and prompt

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import socket
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+from peripety.policy.enforcement.decision_log import read_log
 from support.engine.policies import matching, policy_document, rule
 
 if TYPE_CHECKING:
@@ -131,6 +134,56 @@ async def test_a_server_that_fails_lets_no_undecided_call_pass(folder: Path, mod
     assert recorded(folder) == ["read /a/b"]
 
 
+async def test_a_server_that_hangs_delays_no_other_decision(folder: Path) -> None:
+    async with proxied(folder, "hangs") as client:
+        hanging = asyncio.ensure_future(call(client, "read", path="/a/b"))
+        is_error, text = await call(client, "read", path="/b")
+        assert (is_error, text.startswith("Refused by the policy")) == (True, True)
+        hanging.cancel()
+    assert recorded(folder) in ([], ["read /a/b"])  # the allowed call may have arrived
+
+
+async def test_a_proxy_that_is_killed_forwards_no_waiting_call_and_starts_again(folder: Path) -> None:
+    async def lose() -> None:
+        async with proxied(folder) as client:
+            waiting = asyncio.ensure_future(call(client, "drop", path="/a"))
+            while b'"waiting"' not in (folder / "log").read_bytes():  # noqa: ASYNC110 - of another process
+                await asyncio.sleep(0.05)
+            os.kill(json.loads((folder / "proxy.json").read_text())["process"], signal.SIGKILL)
+            await waiting
+
+    with pytest.raises((Exception, ExceptionGroup)):
+        await lose()
+    assert recorded(folder) == []
+    async with proxied(folder) as client:  # the abandoned file is replaced, and the log is continued
+        assert await call(client, "read", path="/a/b") == (False, "done: read /a/b")
+    assert [entry["outcome"] for entry in read_log(folder / "log")] == ["waiting", "forwarded"]
+
+
+async def test_garbage_from_the_client_reaches_no_tool(folder: Path) -> None:
+    server = [sys.executable, str(SERVER), str(folder / "record")]
+    process = await asyncio.create_subprocess_exec(
+        *(*PERIPETY, "policy", "proxy", "-p", str(folder / "policy.json")),
+        *("--approvals", str(folder / "proxy.json"), "--", *server),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    undecided = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    lines = [
+        b"{garbage",
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        json.dumps(undecided).encode(),
+        json.dumps(undecided | {"params": {"name": "put", "arguments": [1]}}).encode(),
+        json.dumps(
+            undecided | {"params": {"name": "put", "arguments": {"path": "/b", "content": "c"}}}
+        ).encode(),
+    ]
+    await process.communicate(b"\n".join(lines) + b"\n")
+    assert recorded(folder) == []
+
+
 async def test_a_shadow_forwards_all_and_logs_the_decisions(folder: Path) -> None:
     async with proxied(folder, "", "--shadow") as client:
         assert await call(client, "put", path="/b", content="c") == (False, "done: put /b c")
@@ -138,8 +191,47 @@ async def test_a_shadow_forwards_all_and_logs_the_decisions(folder: Path) -> Non
     assert (entry["decision"], entry["outcome"]) == ("deny", "shadowed")
 
 
+async def test_a_call_over_http_is_decided_and_the_rate_is_limited(folder: Path) -> None:
+    server = [sys.executable, str(SERVER), str(folder / "record")]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = await asyncio.create_subprocess_exec(
+        *(*PERIPETY, "policy", "proxy", "-p", str(folder / "policy.json"), "--rate", "1/3600"),
+        *("--listen", f"127.0.0.1:{port}", "--approvals", str(folder / "proxy.json"), "--", *server),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stderr is not None
+        while b"serving" not in await process.stderr.readline():
+            assert process.returncode is None
+        while not await _is_open(port):  # noqa: ASYNC110 - of another process
+            await asyncio.sleep(0.05)
+        async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+            assert (await call(client, "read", path="/b"))[0]
+            assert await call(client, "read", path="/a/b") == (False, "done: read /a/b")
+            is_error, text = await call(client, "read", path="/a/c")
+            assert (is_error, "rate is used up" in text) == (True, True)
+    finally:
+        process.kill()
+        await process.wait()
+    assert recorded(folder) == ["read /a/b"]
+
+
+async def _is_open(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
 async def test_what_is_wrong_at_the_start_is_said(folder: Path) -> None:
     server = ("--", sys.executable, str(SERVER), str(folder / "record"))
+    code, out = await run("proxy", "-p", str(folder / "policy.json"), "--rate", "many", *server)
+    assert (code, "--rate must be CALLS/SECONDS" in out) == (2, True)
+    code, out = await run("proxy", "-p", str(folder / "policy.json"), "--role", "context.x", *server)
+    assert (code, "must not begin with context." in out) == (2, True)
     code, out = await run("proxy", "-p", str(folder / "missing.json"), *server)
     assert (code != 0, "missing.json" in out) == (True, True)
     code, out = await run("proxy", "-p", str(folder / "policy.json"), "--shadow", *server)

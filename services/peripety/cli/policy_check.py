@@ -114,9 +114,15 @@ async def _compare(request: pb.DiffPoliciesRequest, server: str | None) -> pb.Di
         return await stub.DiffPolicies(request)
 
 
-async def _decide(request: pb.DecideRequest, server: str | None) -> pb.DecisionResult:
+async def _decide(request: pb.DecideRequest, server: str | None) -> pb.DecideResponse:
     async with policies_at(server) as stub:
-        return (await stub.Decide(request)).result
+        return await stub.Decide(request)
+
+
+def _format_considered(rule: pb.ConsideredRule) -> str:
+    """Return a line about a rule that was considered."""
+    word = enum_word(rule.DESCRIPTOR.fields_by_name["outcome"], rule.outcome).replace("_", " ")
+    return one_line(f"{rule.rule_id}: {word}{f', see {rule.path}' if rule.path else ''}")
 
 
 def _format_masked(
@@ -420,6 +426,12 @@ def decide(
         list[str] | None,
         typer.Option(metavar="ROLE", help="Role of the caller; may be repeated. [default: no role]"),
     ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Show each rule that was considered, and the member that did not hold."
+        ),
+    ] = False,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
@@ -436,12 +448,16 @@ def decide(
         roles=role or (),
     )
     source = policy_input(policy)
-    result = asyncio.run(_decide(pb.DecideRequest(policy=source.policy, request=call), server))
+    asked = pb.DecideRequest(policy=source.policy, request=call, explain=explain)
+    answer = asyncio.run(_decide(asked, server))
+    result = answer.result
     if as_json:
-        write_json(to_json(result))
+        considered = {"considered": [*map(to_json, answer.considered)]} if explain else {}
+        write_json(to_json(result) | considered)
     else:
         allowed = result.decision == pb.DECISION_ALLOW
         result_console().print(format_decision(result), style="green" if allowed else "red")
         _print_lines(f"  {one_line(reason)}" for reason in result.reasons)
         _print_lines(finding_lines([*map(finding_from_proto, result.errors)]))
+        _print_lines(f"  {_format_considered(rule)}" for rule in answer.considered)
     raise typer.Exit(0 if result.decision == pb.DECISION_ALLOW else EXIT_FAILED)

@@ -23,10 +23,13 @@ from peripety.cli.policy_approvals import ApprovalPath, format_call, serve_appro
 from peripety.cli.policy_author import POLICY_FILE
 from peripety.core.config import split_address
 from peripety.engine import compile_policy
+from peripety.engine.policies.types import CONTEXT_PREFIX
 from peripety.errors import InvalidArgumentError, UnsupportedError
 from peripety.policy.enforcement.approvals import ApprovalQueue
+from peripety.policy.enforcement.context import CallContext, process_owner
 from peripety.policy.enforcement.decision_log import DecisionLog, read_log, replay_log
 from peripety.policy.enforcement.enforcer import Enforcer, PolicyFile
+from peripety.policy.enforcement.limits import CallLimits, Limit
 from peripety.policy.enforcement.tool_roles import guess_roles
 
 if TYPE_CHECKING:
@@ -48,11 +51,17 @@ ServerCommand = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
 
 
-def _policy_path(policy: Path) -> Path:
+def policy_document_path(policy: Path) -> Path:
+    """Return the path of the document of a compiled folder, or the path of a document itself."""
     return policy / POLICY_FILE if policy.is_dir() else policy
 
 
-def _only_server(policy: Policy) -> str:
+def only_server(policy: Policy) -> str:
+    """Return the name of the only server of a policy.
+
+    Raises:
+        BadParameter: there are several.
+    """
     names = {tool["server_name"] for tool in policy.spec["tools"]}
     if len(names) != 1:
         raise typer.BadParameter(
@@ -61,7 +70,21 @@ def _only_server(policy: Policy) -> str:
     return str(*names)
 
 
-def _require_mcp() -> Any:
+def _parse_limit(option: str, text: str | None) -> Limit | None:
+    if text is None:
+        return None
+    count, _, seconds = text.partition("/")
+    if not (count.isdecimal() and seconds.isdecimal() and int(count) and int(seconds)):
+        raise typer.BadParameter(f"{option} must be CALLS/SECONDS, such as 60/3600: {text!r}")
+    return Limit(int(count), int(seconds))
+
+
+def require_mcp() -> Any:
+    """Return the module of the MCP proxy.
+
+    Raises:
+        UnsupportedError: the SDK is not installed.
+    """
     try:
         from peripety.policy.enforcement import mcp_proxy  # noqa: PLC0415 - the SDK is an extra
     except ImportError as error:
@@ -110,6 +133,20 @@ def proxy(
             help="Time that a person has to approve a call; then it is refused.",
         ),
     ] = 300.0,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CALLS/SECONDS",
+            help="Forward at most so many calls in so many seconds. [default: no limit]",
+        ),
+    ] = None,
+    breaker: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CALLS/SECONDS",
+            help="Close all tools for so many seconds after more refused calls. [default: never]",
+        ),
+    ] = None,
     shadow: Annotated[
         bool,
         typer.Option("--shadow", help="Forward every call, and only log the decisions."),
@@ -121,18 +158,23 @@ def proxy(
     the reason, or waits until a person approves it with `peripety policy approve`. An error refuses the call.
     A changed policy file is used from the next call on.
     """
-    mcp_proxy = _require_mcp()
+    mcp_proxy = require_mcp()
     if shadow and log is None:
         raise typer.BadParameter("--shadow only logs: add --log FILE")
-    source = PolicyFile(_policy_path(policy))
+    source = PolicyFile(policy_document_path(policy))
     try:
         current = source.current()
     except OSError as error:
         raise InvalidArgumentError(
-            f"cannot read {_policy_path(policy)}: {error.strerror}", code="FILE_INVALID"
+            f"cannot read {policy_document_path(policy)}: {error.strerror}", code="FILE_INVALID"
         ) from None
-    server_name = name or _only_server(current)
+    server_name = name or only_server(current)
     address = split_address(listen) if listen else None
+    if any(name.startswith(CONTEXT_PREFIX) for name in role or ()):
+        raise typer.BadParameter(
+            f"--role must not begin with {CONTEXT_PREFIX}: the proxy computes the context"
+        )
+    limits = CallLimits(time.time, _parse_limit("--rate", rate), _parse_limit("--breaker", breaker))
     queue = ApprovalQueue(approval_time, time.time)
 
     async def serve() -> None:
@@ -140,8 +182,20 @@ def proxy(
             decision_log = DecisionLog(log, redact or ()) if log else None
             if decision_log is not None:
                 opened.callback(decision_log.close)
+            context = CallContext(time.time, process_owner())
+            if decision_log is not None:
+                context.restore(decision_log.take_restored())
+            context.require_supplied(current)
             enforcer = Enforcer(
-                source, server_name, role or (), queue, time.time, decision_log, is_shadow=shadow
+                source,
+                server_name,
+                role or (),
+                queue,
+                time.time,
+                decision_log,
+                context=context,
+                limits=limits,
+                is_shadow=shadow,
             )
             await opened.enter_async_context(serve_approvals(queue, approvals))
             client = await opened.enter_async_context(mcp_proxy.connect_server(server))
@@ -167,7 +221,7 @@ def replay(
     Shows those that the policy decides differently. The chain of the log is checked first. Exit code 0 if all
     calls are decided alike, 1 otherwise.
     """
-    rules = compile_policy(_policy_path(policy).read_bytes())
+    rules = compile_policy(policy_document_path(policy).read_bytes())
     try:
         entries = [one for one in read_log(log) if one["outcome"] not in {"approved", "timed_out"}]
     except OSError as error:
@@ -217,7 +271,7 @@ def tools(
     The roles of arguments are guessed from their names and formats. Read the reasons, and correct the file:
     rules about paths, URLs or recipients protect only arguments that have a role.
     """
-    listed = asyncio.run(_read_tools(_require_mcp(), server))
+    listed = asyncio.run(_read_tools(require_mcp(), server))
     documents = []
     for tool in listed:
         guesses = [*guess_roles(tool.name, tool.input_schema)]

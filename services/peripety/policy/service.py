@@ -19,13 +19,14 @@ from peripety.policy.analysis.differences import find_differences
 from peripety.policy.analysis.lint import find_rule_issues
 from peripety.policy.coverage_generation.gap_scenarios import generate_for_gaps
 from peripety.policy.decisions import decide_batch, with_request_fields
+from peripety.policy.explanation import explain_decision
 from peripety.policy.mutation.runner import mutation_score, run_mutants
 from peripety.policy.pb import requests as pb_requests
 from peripety.policy.pb import responses
 from peripety.policy.types import CoverageGenerated
 from peripety.policy.verification.back_translation import translate_policy
 from peripety.policy.verification.verify import verify
-from peripety.rpc.messages import call_run_state_from_proto, call_run_to_proto
+from peripety.rpc.messages import call_run_state_from_proto, call_run_to_proto, copy_fields
 from peripety.rpc.status import finding_to_proto
 
 if TYPE_CHECKING:
@@ -271,7 +272,11 @@ class PolicyServicer(PolicyServiceServicer):
         (outcome,) = await decide_batch(policy, [call], request.request.ByteSize())
         if isinstance(outcome, PeripetyError):
             raise outcome
-        return pb.DecideResponse(result=responses.decision_to_proto(outcome))
+        considered = await self._workers.run(explain_decision, policy, call) if request.explain else ()
+        return pb.DecideResponse(
+            result=responses.decision_to_proto(outcome),
+            considered=(copy_fields(pb.ConsideredRule, rule) for rule in considered),
+        )
 
     async def DecideMany(  # noqa: N802 - the contract's name
         self,

@@ -405,6 +405,7 @@ class CompileOrder:
         mutation: True to measure the mutation score.
         model: the model that writes and judges, as in `GenerateRequest.model`.
         allow_partial: True to compile a policy with sentences that rules do not enforce to their last word.
+        context: the context that an enforcement point supplies, as in a policy document.
     """
 
     constitution: str
@@ -418,6 +419,7 @@ class CompileOrder:
     mutation: bool = True
     model: str | None = None
     allow_partial: bool = False
+    context: Mapping[str, Any] = field(default_factory=dict)
 
 
 class CompilePhase(Enum):

@@ -204,6 +204,7 @@ def prompt_material(order: CompileOrder, tools: Sequence[AnnotatedTool]) -> dict
         "tools": [tool_to_document(tool) for tool in tools],
         "invariants": [*order.invariants],
         "lists": dict(order.lists),
+        **({"context": dict(order.context)} if order.context else {}),
     }
     if others:
         material["other_tools"] = [{"server_name": server, "tool_name": name} for server, name in others]

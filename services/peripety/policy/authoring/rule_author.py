@@ -125,7 +125,7 @@ def make_document(
     """Return a policy document in canonical form.
 
     Args:
-        order: the order with the fixed parts: invariants and lists.
+        order: the order with the fixed parts: invariants, lists and context.
         tools: the tools of the document.
         rules: its rules, in order.
         parts: replacements of other members.
@@ -141,6 +141,7 @@ def make_document(
             "name": _policy_name(order.constitution),
             "tools": [tool_to_document(tool) for tool in tools],
             "lists": dict(order.lists),
+            **({"context": dict(order.context)} if order.context else {}),
             "invariants": [*order.invariants],
             "rules": [*rules],
             **parts,

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine import ToolRequest, canonicalize
@@ -57,6 +57,12 @@ class DecisionLog:
             raise FailedPreconditionError(f"{error.message}; move the file away to start a new one") from None
         self._previous: str = entries[-1]["hash"] if entries else _FIRST
         self._sequence = len(entries)
+        self._restored = tuple(entries)
+
+    def take_restored(self) -> tuple[dict[str, Any], ...]:
+        """Return the lines that the file had at the start, once."""
+        restored, self._restored = self._restored, ()
+        return restored
 
     def append(
         self,
@@ -186,7 +192,8 @@ def replay_log(policy: Policy, entries: Iterable[Mapping[str, Any]]) -> Iterator
         request = ToolRequest(
             entry["server_name"], entry["tool_name"], entry["arguments"], tuple(entry["roles"])
         )
-        decided = policy.decide(request)
+        # The context of that time, so that a rate is not counted again.
+        decided = policy.decide(replace(request, roles=(*request.roles, *entry.get("context", ()))))
         if decided.decision.value != entry["decision"]:
             is_redacted = call_hash(request) != entry["call_hash"]
             yield ReplayedDecision(entry["sequence"], request, entry["decision"], decided, is_redacted)

@@ -17,12 +17,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine import Decision, ToolRequest, canonicalize, compile_policy
-from peripety.errors import PeripetyError, ResourceExhaustedError, SpecError
+from peripety.engine.policies.types import CONTEXT_PREFIX
+from peripety.errors import FailedPreconditionError, PeripetyError, ResourceExhaustedError, SpecError
 from peripety.policy.enforcement.approvals import ApprovalOutcome
+from peripety.policy.enforcement.context import CallContext
+from peripety.policy.enforcement.limits import CallLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -75,13 +78,15 @@ class Verdict:
     Attributes:
         is_forwarded: True if the call may go to the tool.
         reason: the reason of a refusal, for the caller.
+        decided: the decision of the rules; None if the call could not be decided.
+        outcome: the effect, as in the decision log: `forwarded`, `approved`, `refused`, `timed_out` or
+            `shadowed`.
     """
 
     is_forwarded: bool
     reason: str = ""
-
-
-_FORWARDED = Verdict(is_forwarded=True)
+    decided: DecisionResult | None = None
+    outcome: str = "refused"
 
 
 class Enforcer:
@@ -94,6 +99,8 @@ class Enforcer:
         approvals: waits for a person.
         now: returns seconds since 1970.
         log: the decision log; None for none.
+        context: supplies the context that a policy declares; by default that of an unknown user.
+        limits: rate and circuit breaker; None for none.
         is_shadow: True to forward all calls, and only log the decisions.
     """
 
@@ -106,6 +113,8 @@ class Enforcer:
         now: Callable[[], float],
         log: DecisionLog | None = None,
         *,
+        context: CallContext | None = None,
+        limits: CallLimits | None = None,
         is_shadow: bool = False,
     ) -> None:
         self._source = source
@@ -114,6 +123,8 @@ class Enforcer:
         self._approvals = approvals
         self._now = now
         self._decision_log = log
+        self._context = context or CallContext(now, "")
+        self._limits = limits or CallLimits(now)
         self._is_shadow = is_shadow
         self._listed: dict[str, tuple[str | None, Mapping[str, Any] | None]] = {}
 
@@ -147,46 +158,95 @@ class Enforcer:
             raise
         except SpecError:
             verdict = Verdict(is_forwarded=False, reason="the policy is invalid; all tools are closed")
-        except ResourceExhaustedError as error:
+        except (ResourceExhaustedError, FailedPreconditionError) as error:
             verdict = Verdict(is_forwarded=False, reason=f"Refused: {error.message}.")
         except Exception:  # noqa: BLE001 - the border: every error closes
             _log.exception("a call could not be decided")
             verdict = Verdict(is_forwarded=False, reason="the call could not be decided, so it is refused")
-        return _FORWARDED if self._is_shadow else verdict
+        if verdict.is_forwarded:
+            self._limits.count_forwarded()
+        elif verdict.decided is not None:
+            self._limits.count_refused()
+        if self._is_shadow:
+            return Verdict(is_forwarded=True, decided=verdict.decided, outcome="shadowed")
+        return verdict
+
+    def read_result(self, tool_name: str, text: str) -> None:
+        """Add the result of a forwarded call to the context of later ones."""
+        self._context.read_result(self._server_name, tool_name, text)
 
     async def _decide(self, request: ToolRequest) -> Verdict:
         policy = self._source.current()
-        decided = policy.decide(request)
-        changed = self._describe_change(policy, request.tool_name)
-        if changed is not None:
-            self._write(request, policy, decided, "refused", closed=changed)
-            return Verdict(is_forwarded=False, reason=changed)
+        decided, context = self._evaluate(policy, request)
+        closed = self._describe_change(policy, request.tool_name) or self._limits.find_closure()
+        if closed is not None:
+            self._write(request, policy, decided, context, "refused", closed=closed)
+            # Not counted as a refusal of the policy: the breaker would never close again.
+            return Verdict(is_forwarded=False, reason=f"Refused: {closed}.")
         if decided.decision is Decision.ALLOW:
-            self._write(request, policy, decided, "forwarded")
-            return _FORWARDED
+            return self._forward(request, policy, decided, context, "forwarded")
         if decided.decision is Decision.DENY or self._is_shadow:
-            self._write(request, policy, decided, "refused")
-            return Verdict(is_forwarded=False, reason=_describe_refusal(decided))
-        self._write(request, policy, decided, "waiting")
+            self._write(request, policy, decided, context, "refused")
+            return Verdict(
+                is_forwarded=False, reason=self._describe_refusal(policy, decided, context), decided=decided
+            )
+        self._write(request, policy, decided, context, "waiting")
         outcome = await self._approvals.ask(request, decided)
-        # The rules and the definition may have changed while the person decided.
+        # The rules, the context and the definition may have changed while the person decided.
         latest = self._source.current()
-        again = latest.decide(request)
+        again, context = self._evaluate(latest, request)
         changed = self._describe_change(latest, request.tool_name)
         is_approved = outcome is ApprovalOutcome.APPROVED
         if is_approved and changed is None and again.decision is not Decision.DENY:
-            self._write(request, latest, again, "approved")
-            return _FORWARDED
-        self._write(request, latest, again, "refused" if is_approved else _OUTCOME_WORDS[outcome])
+            return self._forward(request, latest, again, context, "approved")
+        word = "refused" if is_approved else _OUTCOME_WORDS[outcome]
+        self._write(request, latest, again, context, word)
         why = changed or "The rules changed meanwhile" if is_approved else _REFUSALS[outcome]
-        return Verdict(is_forwarded=False, reason=f"{_describe_refusal(again)} {why}.")
+        reason = f"{self._describe_refusal(latest, again, context)} {why}."
+        return Verdict(is_forwarded=False, reason=reason, decided=again, outcome=word)
+
+    def _evaluate(self, policy: Policy, request: ToolRequest) -> tuple[DecisionResult, tuple[str, ...]]:
+        """Return the decision, and the context that holds."""
+        context = self._context.holding(policy, request)
+        return policy.decide(replace(request, roles=(*request.roles, *context))), context
+
+    def _forward(
+        self,
+        request: ToolRequest,
+        policy: Policy,
+        decided: DecisionResult,
+        context: tuple[str, ...],
+        outcome: str,
+    ) -> Verdict:
+        self._write(request, policy, decided, context, outcome)
+        self._context.count(request)
+        return Verdict(is_forwarded=True, decided=decided, outcome=outcome)
 
     def _write(
-        self, request: ToolRequest, policy: Policy, decided: DecisionResult, outcome: str, **details: Any
+        self,
+        request: ToolRequest,
+        policy: Policy,
+        decided: DecisionResult,
+        context: tuple[str, ...],
+        outcome: str,
+        **details: Any,
     ) -> None:
+        if self._is_shadow and outcome != "forwarded":
+            self._context.count(request)  # a shadow forwards it all the same
         if self._decision_log is not None:
             told = "shadowed" if self._is_shadow else outcome
-            self._decision_log.append(request, policy, decided, told, self._now(), **details)
+            self._decision_log.append(
+                request, policy, decided, told, self._now(), context=[*context], **details
+            )
+
+    def _describe_refusal(self, policy: Policy, decided: DecisionResult, context: tuple[str, ...]) -> str:
+        """Return the reason of the deciding rule, and the context that does not hold, for the caller."""
+        why = decided.reasons[-1] if decided.reasons else "No rule allows this call."
+        by = f" (rule {decided.rule_id})" if decided.rule_id else ""
+        names = (f"{CONTEXT_PREFIX}{name}" for name in policy.spec.get("context", {}))
+        missing = ", ".join(name for name in names if name not in context)
+        does_not_hold = f" (does not hold: {missing})" if missing else ""
+        return f"Refused by the policy{by}: {why}{does_not_hold}"
 
     def _describe_change(self, policy: Policy, name: str) -> str | None:
         """Return a sentence about a definition that differs from the policy; None if it is the same."""
@@ -212,10 +272,3 @@ def _may_open(policy: Policy, server_name: str, tool_name: str) -> bool:
         and tool_name in rule["when"].get("tools", (tool_name,))
         for rule in policy.rules
     )
-
-
-def _describe_refusal(decided: DecisionResult) -> str:
-    """Return the reason of the deciding rule, for the caller."""
-    why = decided.reasons[-1] if decided.reasons else "No rule allows this call."
-    by = f" (rule {decided.rule_id})" if decided.rule_id else ""
-    return f"Refused by the policy{by}: {why}"

@@ -116,12 +116,19 @@ class McpProxy:
         if not verdict.is_forwarded:
             return _error_result(verdict.reason)
         try:
-            return await self._client.call_tool(params.name, arguments)
+            result = await self._client.call_tool(params.name, arguments)
         except asyncio.CancelledError:
             raise
         except Exception:  # noqa: BLE001 - the border: the client gets a result for each call
             _log.exception("the server failed in a call")
             return _error_result("The server of the tool failed; the call may have had effects.")
+        self._enforcer.read_result(params.name, result_text(result))
+        return result
+
+
+def result_text(result: types.CallToolResult) -> str:
+    """Return the text of a result, in lines."""
+    return "\n".join(part.text for part in result.content if isinstance(part, types.TextContent))
 
 
 def _error_result(text: str) -> types.CallToolResult:

@@ -146,6 +146,7 @@ def order_from_proto(request: pb.CompilePolicyRequest) -> CompileOrder:
         handwritten=tuple(replace(one, source=ScenarioOrigin.HANDWRITTEN) for one in handwritten),
         invariants=tuple(foundation.get("invariants", ())),
         lists=foundation.get("lists", {}),
+        context=foundation.get("context", {}),
         limits=_limits_from_proto(request),
         replace_corrected=options.replace_corrected,
         directed=options.directed if options.HasField("directed") else True,
@@ -197,9 +198,13 @@ def _parse_foundation(data: bytes) -> dict[str, Any]:
         foundation = parse(data)
     except SpecError as error:
         raise field_error(".foundation", f"is not a JSON document: {error.findings[0].message}") from None
-    known = isinstance(foundation, dict) and foundation.keys() <= {"invariants", "lists"}
-    require_field(known, ".foundation", "must be a JSON object with only invariants and lists")
+    known = isinstance(foundation, dict) and foundation.keys() <= {"invariants", "lists", "context"}
+    require_field(known, ".foundation", "must be a JSON object with only invariants, lists and context")
     read: dict[str, Any] = foundation
-    kinds = isinstance(read.get("invariants", []), list) and isinstance(read.get("lists", {}), dict)
-    require_field(kinds, ".foundation", "must contain an array of invariants and an object of lists")
+    kinds = isinstance(read.get("invariants", []), list) and all(
+        isinstance(read.get(name, {}), dict) for name in ("lists", "context")
+    )
+    require_field(
+        kinds, ".foundation", "must contain an array of invariants, an object of lists and one of context"
+    )
     return read

@@ -783,6 +783,14 @@ const (
 	//
 	// Fix: Use an unchanged copy of the log. To start a new log, move the file away.
 	ErrorReason_ERROR_REASON_LOG_BROKEN ErrorReason = 712
+	// The policy declares context that this enforcement point cannot supply.
+	//
+	// Why: Rules that require it would never allow a call.
+	//
+	// Example: the proxy does not see the words of the user, and the policy declares `provenance` with `user`
+	//
+	// Fix: Use an enforcement point that supplies it, or change the declaration.
+	ErrorReason_ERROR_REASON_CONTEXT_MISSING ErrorReason = 713
 	// The server does not run commands of its callers.
 	//
 	// Why: A command runs code on the server.
@@ -1033,6 +1041,7 @@ var (
 		710:  "ERROR_REASON_APPROVAL_NOT_FOUND",
 		711:  "ERROR_REASON_APPROVAL_MISMATCH",
 		712:  "ERROR_REASON_LOG_BROKEN",
+		713:  "ERROR_REASON_CONTEXT_MISSING",
 		801:  "ERROR_REASON_COMMANDS_NOT_ALLOWED",
 		802:  "ERROR_REASON_DIRECTORY_TOO_LARGE",
 		803:  "ERROR_REASON_NO_SUBJECT",
@@ -1178,6 +1187,7 @@ var (
 		"ERROR_REASON_APPROVAL_NOT_FOUND":       710,
 		"ERROR_REASON_APPROVAL_MISMATCH":        711,
 		"ERROR_REASON_LOG_BROKEN":               712,
+		"ERROR_REASON_CONTEXT_MISSING":          713,
 		"ERROR_REASON_COMMANDS_NOT_ALLOWED":     801,
 		"ERROR_REASON_DIRECTORY_TOO_LARGE":      802,
 		"ERROR_REASON_NO_SUBJECT":               803,
@@ -1232,7 +1242,7 @@ var File_peripety_api_common_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_peripety_api_common_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	")peripety/api/common/v1/error_reason.proto\x12\x16peripety.api.common.v1*\x89(\n" +
+	")peripety/api/common/v1/error_reason.proto\x12\x16peripety.api.common.v1*\xac(\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dERROR_REASON_INVALID_ARGUMENT\x10\x01\x12\x1a\n" +
@@ -1357,7 +1367,8 @@ const file_peripety_api_common_v1_error_reason_proto_rawDesc = "" +
 	"\x1eERROR_REASON_MAX_TURNS_REACHED\x10\xc5\x05\x12$\n" +
 	"\x1fERROR_REASON_APPROVAL_NOT_FOUND\x10\xc6\x05\x12#\n" +
 	"\x1eERROR_REASON_APPROVAL_MISMATCH\x10\xc7\x05\x12\x1c\n" +
-	"\x17ERROR_REASON_LOG_BROKEN\x10\xc8\x05\x12&\n" +
+	"\x17ERROR_REASON_LOG_BROKEN\x10\xc8\x05\x12!\n" +
+	"\x1cERROR_REASON_CONTEXT_MISSING\x10\xc9\x05\x12&\n" +
 	"!ERROR_REASON_COMMANDS_NOT_ALLOWED\x10\xa1\x06\x12%\n" +
 	" ERROR_REASON_DIRECTORY_TOO_LARGE\x10\xa2\x06\x12\x1c\n" +
 	"\x17ERROR_REASON_NO_SUBJECT\x10\xa3\x06\x12#\n" +

@@ -454,6 +454,63 @@ func (RuleIssueKind) EnumDescriptor() ([]byte, []int) {
 	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
+// Outcome of the condition of a rule.
+type ConditionOutcome int32
+
+const (
+	// Never sent by a server.
+	ConditionOutcome_CONDITION_OUTCOME_UNSPECIFIED ConditionOutcome = 0
+	// It holds.
+	ConditionOutcome_CONDITION_OUTCOME_HOLDS ConditionOutcome = 1
+	// It does not hold.
+	ConditionOutcome_CONDITION_OUTCOME_DOES_NOT_HOLD ConditionOutcome = 2
+	// It cannot be evaluated. A rule that denies or escalates then applies, and a rule that allows does not.
+	ConditionOutcome_CONDITION_OUTCOME_UNEVALUATED ConditionOutcome = 3
+)
+
+// Enum value maps for ConditionOutcome.
+var (
+	ConditionOutcome_name = map[int32]string{
+		0: "CONDITION_OUTCOME_UNSPECIFIED",
+		1: "CONDITION_OUTCOME_HOLDS",
+		2: "CONDITION_OUTCOME_DOES_NOT_HOLD",
+		3: "CONDITION_OUTCOME_UNEVALUATED",
+	}
+	ConditionOutcome_value = map[string]int32{
+		"CONDITION_OUTCOME_UNSPECIFIED":   0,
+		"CONDITION_OUTCOME_HOLDS":         1,
+		"CONDITION_OUTCOME_DOES_NOT_HOLD": 2,
+		"CONDITION_OUTCOME_UNEVALUATED":   3,
+	}
+)
+
+func (x ConditionOutcome) Enum() *ConditionOutcome {
+	p := new(ConditionOutcome)
+	*p = x
+	return p
+}
+
+func (x ConditionOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ConditionOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_peripety_api_policy_v1_policy_proto_enumTypes[7].Descriptor()
+}
+
+func (ConditionOutcome) Type() protoreflect.EnumType {
+	return &file_peripety_api_policy_v1_policy_proto_enumTypes[7]
+}
+
+func (x ConditionOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ConditionOutcome.Descriptor instead.
+func (ConditionOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{7}
+}
+
 // End of a waiting call.
 type ApprovalOutcome int32
 
@@ -499,11 +556,11 @@ func (x ApprovalOutcome) String() string {
 }
 
 func (ApprovalOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_peripety_api_policy_v1_policy_proto_enumTypes[7].Descriptor()
+	return file_peripety_api_policy_v1_policy_proto_enumTypes[8].Descriptor()
 }
 
 func (ApprovalOutcome) Type() protoreflect.EnumType {
-	return &file_peripety_api_policy_v1_policy_proto_enumTypes[7]
+	return &file_peripety_api_policy_v1_policy_proto_enumTypes[8]
 }
 
 func (x ApprovalOutcome) Number() protoreflect.EnumNumber {
@@ -512,7 +569,7 @@ func (x ApprovalOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ApprovalOutcome.Descriptor instead.
 func (ApprovalOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 // A tool call to be decided.
@@ -3441,7 +3498,9 @@ type DecideRequest struct {
 	// Required. The rules.
 	Policy *PolicySource `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
 	// Required. The request.
-	Request       *PolicyRequest `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	Request *PolicyRequest `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	// If true, the response has the rules that were considered.
+	Explain       bool `protobuf:"varint,3,opt,name=explain,proto3" json:"explain,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3490,18 +3549,92 @@ func (x *DecideRequest) GetRequest() *PolicyRequest {
 	return nil
 }
 
+func (x *DecideRequest) GetExplain() bool {
+	if x != nil {
+		return x.Explain
+	}
+	return false
+}
+
+// A rule that was considered for a request.
+type ConsideredRule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the rule.
+	RuleId string `protobuf:"bytes,1,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
+	// Outcome of its condition.
+	Outcome ConditionOutcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=peripety.api.policy.v1.ConditionOutcome" json:"outcome,omitempty"`
+	// JSON Pointer into the rule of the first member that did not hold or could not be evaluated; empty if the
+	// condition holds.
+	Path          string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConsideredRule) Reset() {
+	*x = ConsideredRule{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConsideredRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConsideredRule) ProtoMessage() {}
+
+func (x *ConsideredRule) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConsideredRule.ProtoReflect.Descriptor instead.
+func (*ConsideredRule) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ConsideredRule) GetRuleId() string {
+	if x != nil {
+		return x.RuleId
+	}
+	return ""
+}
+
+func (x *ConsideredRule) GetOutcome() ConditionOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return ConditionOutcome_CONDITION_OUTCOME_UNSPECIFIED
+}
+
+func (x *ConsideredRule) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
 // The decision.
 type DecideResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The decision and its reasons.
-	Result        *DecisionResult `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
+	Result *DecisionResult `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
+	// With `explain`: the rules up to the one that decided, in order. Empty for a tool that the policy does not know.
+	Considered    []*ConsideredRule `protobuf:"bytes,2,rep,name=considered,proto3" json:"considered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DecideResponse) Reset() {
 	*x = DecideResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[37]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +3646,7 @@ func (x *DecideResponse) String() string {
 func (*DecideResponse) ProtoMessage() {}
 
 func (x *DecideResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[37]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,12 +3659,19 @@ func (x *DecideResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideResponse.ProtoReflect.Descriptor instead.
 func (*DecideResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{37}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DecideResponse) GetResult() *DecisionResult {
 	if x != nil {
 		return x.Result
+	}
+	return nil
+}
+
+func (x *DecideResponse) GetConsidered() []*ConsideredRule {
+	if x != nil {
+		return x.Considered
 	}
 	return nil
 }
@@ -3549,7 +3689,7 @@ type DecideItem struct {
 
 func (x *DecideItem) Reset() {
 	*x = DecideItem{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[38]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3561,7 +3701,7 @@ func (x *DecideItem) String() string {
 func (*DecideItem) ProtoMessage() {}
 
 func (x *DecideItem) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[38]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3574,7 +3714,7 @@ func (x *DecideItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideItem.ProtoReflect.Descriptor instead.
 func (*DecideItem) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{38}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DecideItem) GetItemId() string {
@@ -3604,7 +3744,7 @@ type DecideManyRequest struct {
 
 func (x *DecideManyRequest) Reset() {
 	*x = DecideManyRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[39]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3616,7 +3756,7 @@ func (x *DecideManyRequest) String() string {
 func (*DecideManyRequest) ProtoMessage() {}
 
 func (x *DecideManyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[39]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3629,7 +3769,7 @@ func (x *DecideManyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideManyRequest.ProtoReflect.Descriptor instead.
 func (*DecideManyRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{39}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DecideManyRequest) GetPolicy() *PolicySource {
@@ -3664,7 +3804,7 @@ type DecideOutcome struct {
 
 func (x *DecideOutcome) Reset() {
 	*x = DecideOutcome{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[40]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3676,7 +3816,7 @@ func (x *DecideOutcome) String() string {
 func (*DecideOutcome) ProtoMessage() {}
 
 func (x *DecideOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[40]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3689,7 +3829,7 @@ func (x *DecideOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideOutcome.ProtoReflect.Descriptor instead.
 func (*DecideOutcome) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{40}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DecideOutcome) GetItemId() string {
@@ -3755,7 +3895,7 @@ type DecideManyResponse struct {
 
 func (x *DecideManyResponse) Reset() {
 	*x = DecideManyResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[41]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3767,7 +3907,7 @@ func (x *DecideManyResponse) String() string {
 func (*DecideManyResponse) ProtoMessage() {}
 
 func (x *DecideManyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[41]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3780,7 +3920,7 @@ func (x *DecideManyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideManyResponse.ProtoReflect.Descriptor instead.
 func (*DecideManyResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{41}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DecideManyResponse) GetSequence() int64 {
@@ -3810,7 +3950,7 @@ type GetPolicyRequest struct {
 
 func (x *GetPolicyRequest) Reset() {
 	*x = GetPolicyRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[42]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3822,7 +3962,7 @@ func (x *GetPolicyRequest) String() string {
 func (*GetPolicyRequest) ProtoMessage() {}
 
 func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[42]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +3975,7 @@ func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRequest.ProtoReflect.Descriptor instead.
 func (*GetPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{42}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetPolicyRequest) GetPolicyId() string {
@@ -3863,7 +4003,7 @@ type GetPolicyResponse struct {
 
 func (x *GetPolicyResponse) Reset() {
 	*x = GetPolicyResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[43]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3875,7 +4015,7 @@ func (x *GetPolicyResponse) String() string {
 func (*GetPolicyResponse) ProtoMessage() {}
 
 func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[43]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3888,7 +4028,7 @@ func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyResponse.ProtoReflect.Descriptor instead.
 func (*GetPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{43}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GetPolicyResponse) GetPolicy() *CompiledPolicy {
@@ -3911,7 +4051,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[44]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3923,7 +4063,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[44]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3936,7 +4076,7 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{44}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListPoliciesRequest) GetPageSize() int32 {
@@ -3966,7 +4106,7 @@ type ListPoliciesResponse struct {
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[45]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3978,7 +4118,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[45]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3991,7 +4131,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{45}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListPoliciesResponse) GetPolicies() []*PolicySummary {
@@ -4021,7 +4161,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[46]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4033,7 +4173,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[46]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4046,7 +4186,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{46}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DeletePolicyRequest) GetRequestId() string {
@@ -4072,7 +4212,7 @@ type DeletePolicyResponse struct {
 
 func (x *DeletePolicyResponse) Reset() {
 	*x = DeletePolicyResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[47]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4224,7 @@ func (x *DeletePolicyResponse) String() string {
 func (*DeletePolicyResponse) ProtoMessage() {}
 
 func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[47]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4237,7 @@ func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyResponse.ProtoReflect.Descriptor instead.
 func (*DeletePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{47}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{48}
 }
 
 // The run to follow.
@@ -4115,7 +4255,7 @@ type ResumePolicyRunRequest struct {
 
 func (x *ResumePolicyRunRequest) Reset() {
 	*x = ResumePolicyRunRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[48]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4127,7 +4267,7 @@ func (x *ResumePolicyRunRequest) String() string {
 func (*ResumePolicyRunRequest) ProtoMessage() {}
 
 func (x *ResumePolicyRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[48]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4140,7 +4280,7 @@ func (x *ResumePolicyRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumePolicyRunRequest.ProtoReflect.Descriptor instead.
 func (*ResumePolicyRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{48}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ResumePolicyRunRequest) GetRunId() string {
@@ -4175,7 +4315,7 @@ type ResumePolicyRunResponse struct {
 
 func (x *ResumePolicyRunResponse) Reset() {
 	*x = ResumePolicyRunResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[49]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4187,7 +4327,7 @@ func (x *ResumePolicyRunResponse) String() string {
 func (*ResumePolicyRunResponse) ProtoMessage() {}
 
 func (x *ResumePolicyRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[49]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4200,7 +4340,7 @@ func (x *ResumePolicyRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumePolicyRunResponse.ProtoReflect.Descriptor instead.
 func (*ResumePolicyRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{49}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ResumePolicyRunResponse) GetEvent() *CompilePolicyResponse {
@@ -4221,7 +4361,7 @@ type GetPolicyRunRequest struct {
 
 func (x *GetPolicyRunRequest) Reset() {
 	*x = GetPolicyRunRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[50]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4233,7 +4373,7 @@ func (x *GetPolicyRunRequest) String() string {
 func (*GetPolicyRunRequest) ProtoMessage() {}
 
 func (x *GetPolicyRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[50]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4246,7 +4386,7 @@ func (x *GetPolicyRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRunRequest.ProtoReflect.Descriptor instead.
 func (*GetPolicyRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{50}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GetPolicyRunRequest) GetRunId() string {
@@ -4267,7 +4407,7 @@ type GetPolicyRunResponse struct {
 
 func (x *GetPolicyRunResponse) Reset() {
 	*x = GetPolicyRunResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[51]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4279,7 +4419,7 @@ func (x *GetPolicyRunResponse) String() string {
 func (*GetPolicyRunResponse) ProtoMessage() {}
 
 func (x *GetPolicyRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[51]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4292,7 +4432,7 @@ func (x *GetPolicyRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRunResponse.ProtoReflect.Descriptor instead.
 func (*GetPolicyRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{51}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetPolicyRunResponse) GetRun() *v1.CallRun {
@@ -4317,7 +4457,7 @@ type ListPolicyRunsRequest struct {
 
 func (x *ListPolicyRunsRequest) Reset() {
 	*x = ListPolicyRunsRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[52]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4329,7 +4469,7 @@ func (x *ListPolicyRunsRequest) String() string {
 func (*ListPolicyRunsRequest) ProtoMessage() {}
 
 func (x *ListPolicyRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[52]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4342,7 +4482,7 @@ func (x *ListPolicyRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPolicyRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListPolicyRunsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{52}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListPolicyRunsRequest) GetState() v1.CallRunState {
@@ -4379,7 +4519,7 @@ type ListPolicyRunsResponse struct {
 
 func (x *ListPolicyRunsResponse) Reset() {
 	*x = ListPolicyRunsResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[53]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4391,7 +4531,7 @@ func (x *ListPolicyRunsResponse) String() string {
 func (*ListPolicyRunsResponse) ProtoMessage() {}
 
 func (x *ListPolicyRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[53]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4404,7 +4544,7 @@ func (x *ListPolicyRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPolicyRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListPolicyRunsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{53}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListPolicyRunsResponse) GetRuns() []*v1.CallRun {
@@ -4434,7 +4574,7 @@ type CancelPolicyRunRequest struct {
 
 func (x *CancelPolicyRunRequest) Reset() {
 	*x = CancelPolicyRunRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[54]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4446,7 +4586,7 @@ func (x *CancelPolicyRunRequest) String() string {
 func (*CancelPolicyRunRequest) ProtoMessage() {}
 
 func (x *CancelPolicyRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[54]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4459,7 +4599,7 @@ func (x *CancelPolicyRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPolicyRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelPolicyRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{54}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CancelPolicyRunRequest) GetRequestId() string {
@@ -4487,7 +4627,7 @@ type CancelPolicyRunResponse struct {
 
 func (x *CancelPolicyRunResponse) Reset() {
 	*x = CancelPolicyRunResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[55]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4499,7 +4639,7 @@ func (x *CancelPolicyRunResponse) String() string {
 func (*CancelPolicyRunResponse) ProtoMessage() {}
 
 func (x *CancelPolicyRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[55]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4512,7 +4652,7 @@ func (x *CancelPolicyRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPolicyRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelPolicyRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{55}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *CancelPolicyRunResponse) GetRun() *v1.CallRun {
@@ -4535,7 +4675,7 @@ type DeletePolicyRunRequest struct {
 
 func (x *DeletePolicyRunRequest) Reset() {
 	*x = DeletePolicyRunRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[56]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4547,7 +4687,7 @@ func (x *DeletePolicyRunRequest) String() string {
 func (*DeletePolicyRunRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[56]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4560,7 +4700,7 @@ func (x *DeletePolicyRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRunRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{56}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DeletePolicyRunRequest) GetRequestId() string {
@@ -4586,7 +4726,7 @@ type DeletePolicyRunResponse struct {
 
 func (x *DeletePolicyRunResponse) Reset() {
 	*x = DeletePolicyRunResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[57]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4598,7 +4738,7 @@ func (x *DeletePolicyRunResponse) String() string {
 func (*DeletePolicyRunResponse) ProtoMessage() {}
 
 func (x *DeletePolicyRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[57]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4611,7 +4751,7 @@ func (x *DeletePolicyRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRunResponse.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{57}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{58}
 }
 
 // A call that waits for a person.
@@ -4637,7 +4777,7 @@ type PendingApproval struct {
 
 func (x *PendingApproval) Reset() {
 	*x = PendingApproval{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4649,7 +4789,7 @@ func (x *PendingApproval) String() string {
 func (*PendingApproval) ProtoMessage() {}
 
 func (x *PendingApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4662,7 +4802,7 @@ func (x *PendingApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingApproval.ProtoReflect.Descriptor instead.
 func (*PendingApproval) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{58}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PendingApproval) GetApprovalId() string {
@@ -4727,7 +4867,7 @@ type ListApprovalsRequest struct {
 
 func (x *ListApprovalsRequest) Reset() {
 	*x = ListApprovalsRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4739,7 +4879,7 @@ func (x *ListApprovalsRequest) String() string {
 func (*ListApprovalsRequest) ProtoMessage() {}
 
 func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4752,7 +4892,7 @@ func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{59}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListApprovalsRequest) GetPageSize() int32 {
@@ -4782,7 +4922,7 @@ type ListApprovalsResponse struct {
 
 func (x *ListApprovalsResponse) Reset() {
 	*x = ListApprovalsResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4794,7 +4934,7 @@ func (x *ListApprovalsResponse) String() string {
 func (*ListApprovalsResponse) ProtoMessage() {}
 
 func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4807,7 +4947,7 @@ func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{60}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListApprovalsResponse) GetApprovals() []*PendingApproval {
@@ -4833,7 +4973,7 @@ type WatchApprovalsRequest struct {
 
 func (x *WatchApprovalsRequest) Reset() {
 	*x = WatchApprovalsRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4845,7 +4985,7 @@ func (x *WatchApprovalsRequest) String() string {
 func (*WatchApprovalsRequest) ProtoMessage() {}
 
 func (x *WatchApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4858,7 +4998,7 @@ func (x *WatchApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*WatchApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{61}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{62}
 }
 
 // A call that starts or stops waiting.
@@ -4879,7 +5019,7 @@ type WatchApprovalsResponse struct {
 
 func (x *WatchApprovalsResponse) Reset() {
 	*x = WatchApprovalsResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4891,7 +5031,7 @@ func (x *WatchApprovalsResponse) String() string {
 func (*WatchApprovalsResponse) ProtoMessage() {}
 
 func (x *WatchApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4904,7 +5044,7 @@ func (x *WatchApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*WatchApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{62}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *WatchApprovalsResponse) GetSequence() int64 {
@@ -4972,7 +5112,7 @@ type ApproveCallRequest struct {
 
 func (x *ApproveCallRequest) Reset() {
 	*x = ApproveCallRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4984,7 +5124,7 @@ func (x *ApproveCallRequest) String() string {
 func (*ApproveCallRequest) ProtoMessage() {}
 
 func (x *ApproveCallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4997,7 +5137,7 @@ func (x *ApproveCallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveCallRequest.ProtoReflect.Descriptor instead.
 func (*ApproveCallRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{63}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ApproveCallRequest) GetRequestId() string {
@@ -5030,7 +5170,7 @@ type ApproveCallResponse struct {
 
 func (x *ApproveCallResponse) Reset() {
 	*x = ApproveCallResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5042,7 +5182,7 @@ func (x *ApproveCallResponse) String() string {
 func (*ApproveCallResponse) ProtoMessage() {}
 
 func (x *ApproveCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5055,7 +5195,7 @@ func (x *ApproveCallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveCallResponse.ProtoReflect.Descriptor instead.
 func (*ApproveCallResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{64}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{65}
 }
 
 // The call to deny.
@@ -5073,7 +5213,7 @@ type DenyCallRequest struct {
 
 func (x *DenyCallRequest) Reset() {
 	*x = DenyCallRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5085,7 +5225,7 @@ func (x *DenyCallRequest) String() string {
 func (*DenyCallRequest) ProtoMessage() {}
 
 func (x *DenyCallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5098,7 +5238,7 @@ func (x *DenyCallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DenyCallRequest.ProtoReflect.Descriptor instead.
 func (*DenyCallRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{65}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *DenyCallRequest) GetRequestId() string {
@@ -5131,7 +5271,7 @@ type DenyCallResponse struct {
 
 func (x *DenyCallResponse) Reset() {
 	*x = DenyCallResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5143,7 +5283,7 @@ func (x *DenyCallResponse) String() string {
 func (*DenyCallResponse) ProtoMessage() {}
 
 func (x *DenyCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5156,7 +5296,7 @@ func (x *DenyCallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DenyCallResponse.ProtoReflect.Descriptor instead.
 func (*DenyCallResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{66}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{67}
 }
 
 // Progress of the work.
@@ -5176,7 +5316,7 @@ type CompilePolicyResponse_Progress struct {
 
 func (x *CompilePolicyResponse_Progress) Reset() {
 	*x = CompilePolicyResponse_Progress{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5188,7 +5328,7 @@ func (x *CompilePolicyResponse_Progress) String() string {
 func (*CompilePolicyResponse_Progress) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5245,7 +5385,7 @@ type CompilePolicyResponse_RulesWritten struct {
 
 func (x *CompilePolicyResponse_RulesWritten) Reset() {
 	*x = CompilePolicyResponse_RulesWritten{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5257,7 +5397,7 @@ func (x *CompilePolicyResponse_RulesWritten) String() string {
 func (*CompilePolicyResponse_RulesWritten) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_RulesWritten) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5300,7 +5440,7 @@ type CompilePolicyResponse_ScenariosWritten struct {
 
 func (x *CompilePolicyResponse_ScenariosWritten) Reset() {
 	*x = CompilePolicyResponse_ScenariosWritten{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5312,7 +5452,7 @@ func (x *CompilePolicyResponse_ScenariosWritten) String() string {
 func (*CompilePolicyResponse_ScenariosWritten) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_ScenariosWritten) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5359,7 +5499,7 @@ type CompilePolicyResponse_Verified struct {
 
 func (x *CompilePolicyResponse_Verified) Reset() {
 	*x = CompilePolicyResponse_Verified{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5371,7 +5511,7 @@ func (x *CompilePolicyResponse_Verified) String() string {
 func (*CompilePolicyResponse_Verified) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Verified) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5434,7 +5574,7 @@ type CompilePolicyResponse_Compiled struct {
 
 func (x *CompilePolicyResponse_Compiled) Reset() {
 	*x = CompilePolicyResponse_Compiled{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5446,7 +5586,7 @@ func (x *CompilePolicyResponse_Compiled) String() string {
 func (*CompilePolicyResponse_Compiled) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Compiled) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5518,7 +5658,7 @@ type CompilePolicyResponse_Failed struct {
 
 func (x *CompilePolicyResponse_Failed) Reset() {
 	*x = CompilePolicyResponse_Failed{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5530,7 +5670,7 @@ func (x *CompilePolicyResponse_Failed) String() string {
 func (*CompilePolicyResponse_Failed) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Failed) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5601,7 +5741,7 @@ type RunMutationTestsResponse_Scored struct {
 
 func (x *RunMutationTestsResponse_Scored) Reset() {
 	*x = RunMutationTestsResponse_Scored{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5613,7 +5753,7 @@ func (x *RunMutationTestsResponse_Scored) String() string {
 func (*RunMutationTestsResponse_Scored) ProtoMessage() {}
 
 func (x *RunMutationTestsResponse_Scored) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5656,7 +5796,7 @@ type RunMutationTestsResponse_Mutants struct {
 
 func (x *RunMutationTestsResponse_Mutants) Reset() {
 	*x = RunMutationTestsResponse_Mutants{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5668,7 +5808,7 @@ func (x *RunMutationTestsResponse_Mutants) String() string {
 func (*RunMutationTestsResponse_Mutants) ProtoMessage() {}
 
 func (x *RunMutationTestsResponse_Mutants) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5713,7 +5853,7 @@ type GenerateCoverageScenariosResponse_Covered struct {
 
 func (x *GenerateCoverageScenariosResponse_Covered) Reset() {
 	*x = GenerateCoverageScenariosResponse_Covered{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5725,7 +5865,7 @@ func (x *GenerateCoverageScenariosResponse_Covered) String() string {
 func (*GenerateCoverageScenariosResponse_Covered) ProtoMessage() {}
 
 func (x *GenerateCoverageScenariosResponse_Covered) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5775,7 +5915,7 @@ type WatchApprovalsResponse_Ended struct {
 
 func (x *WatchApprovalsResponse_Ended) Reset() {
 	*x = WatchApprovalsResponse_Ended{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5787,7 +5927,7 @@ func (x *WatchApprovalsResponse_Ended) String() string {
 func (*WatchApprovalsResponse_Ended) ProtoMessage() {}
 
 func (x *WatchApprovalsResponse_Ended) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5800,7 +5940,7 @@ func (x *WatchApprovalsResponse_Ended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchApprovalsResponse_Ended.ProtoReflect.Descriptor instead.
 func (*WatchApprovalsResponse_Ended) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{62, 0}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{63, 0}
 }
 
 func (x *WatchApprovalsResponse_Ended) GetApprovalId() string {
@@ -6096,12 +6236,20 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\bcoverage\x18\x01 \x03(\v2 .peripety.api.common.v1.CoverageR\bcoverage\x12A\n" +
 	"\bmutation\x18\x02 \x01(\v2%.peripety.api.common.v1.MutationScoreR\bmutation\x12;\n" +
 	"\bfindings\x18\x03 \x03(\v2\x1f.peripety.api.common.v1.FindingR\bfindingsB\a\n" +
-	"\x05event\"\x8e\x01\n" +
+	"\x05event\"\xa8\x01\n" +
 	"\rDecideRequest\x12<\n" +
 	"\x06policy\x18\x01 \x01(\v2$.peripety.api.policy.v1.PolicySourceR\x06policy\x12?\n" +
-	"\arequest\x18\x02 \x01(\v2%.peripety.api.policy.v1.PolicyRequestR\arequest\"P\n" +
+	"\arequest\x18\x02 \x01(\v2%.peripety.api.policy.v1.PolicyRequestR\arequest\x12\x18\n" +
+	"\aexplain\x18\x03 \x01(\bR\aexplain\"\x81\x01\n" +
+	"\x0eConsideredRule\x12\x17\n" +
+	"\arule_id\x18\x01 \x01(\tR\x06ruleId\x12B\n" +
+	"\aoutcome\x18\x02 \x01(\x0e2(.peripety.api.policy.v1.ConditionOutcomeR\aoutcome\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\"\x98\x01\n" +
 	"\x0eDecideResponse\x12>\n" +
-	"\x06result\x18\x01 \x01(\v2&.peripety.api.policy.v1.DecisionResultR\x06result\"f\n" +
+	"\x06result\x18\x01 \x01(\v2&.peripety.api.policy.v1.DecisionResultR\x06result\x12F\n" +
+	"\n" +
+	"considered\x18\x02 \x03(\v2&.peripety.api.policy.v1.ConsideredRuleR\n" +
+	"considered\"f\n" +
 	"\n" +
 	"DecideItem\x12\x17\n" +
 	"\aitem_id\x18\x01 \x01(\tR\x06itemId\x12?\n" +
@@ -6249,7 +6397,12 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\x14RULE_ISSUE_KIND_DEAD\x10\x01\x12\x1c\n" +
 	"\x18RULE_ISSUE_KIND_SHADOWED\x10\x02\x12\x1d\n" +
 	"\x19RULE_ISSUE_KIND_REDUNDANT\x10\x03\x12\x1e\n" +
-	"\x1aRULE_ISSUE_KIND_OVERRIDDEN\x10\x04*\xad\x01\n" +
+	"\x1aRULE_ISSUE_KIND_OVERRIDDEN\x10\x04*\x9a\x01\n" +
+	"\x10ConditionOutcome\x12!\n" +
+	"\x1dCONDITION_OUTCOME_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17CONDITION_OUTCOME_HOLDS\x10\x01\x12#\n" +
+	"\x1fCONDITION_OUTCOME_DOES_NOT_HOLD\x10\x02\x12!\n" +
+	"\x1dCONDITION_OUTCOME_UNEVALUATED\x10\x03*\xad\x01\n" +
 	"\x0fApprovalOutcome\x12 \n" +
 	"\x1cAPPROVAL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19APPROVAL_OUTCOME_APPROVED\x10\x01\x12\x1b\n" +
@@ -6294,8 +6447,8 @@ func file_peripety_api_policy_v1_policy_proto_rawDescGZIP() []byte {
 	return file_peripety_api_policy_v1_policy_proto_rawDescData
 }
 
-var file_peripety_api_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_peripety_api_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
+var file_peripety_api_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_peripety_api_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
 var file_peripety_api_policy_v1_policy_proto_goTypes = []any{
 	(Decision)(0),                                     // 0: peripety.api.policy.v1.Decision
 	(Expectation)(0),                                  // 1: peripety.api.policy.v1.Expectation
@@ -6304,257 +6457,261 @@ var file_peripety_api_policy_v1_policy_proto_goTypes = []any{
 	(RulePatchKind)(0),                                // 4: peripety.api.policy.v1.RulePatchKind
 	(CompilePhase)(0),                                 // 5: peripety.api.policy.v1.CompilePhase
 	(RuleIssueKind)(0),                                // 6: peripety.api.policy.v1.RuleIssueKind
-	(ApprovalOutcome)(0),                              // 7: peripety.api.policy.v1.ApprovalOutcome
-	(*PolicyRequest)(nil),                             // 8: peripety.api.policy.v1.PolicyRequest
-	(*ArgumentRole)(nil),                              // 9: peripety.api.policy.v1.ArgumentRole
-	(*ToolAnnotation)(nil),                            // 10: peripety.api.policy.v1.ToolAnnotation
-	(*PolicyScenario)(nil),                            // 11: peripety.api.policy.v1.PolicyScenario
-	(*DecisionResult)(nil),                            // 12: peripety.api.policy.v1.DecisionResult
-	(*PolicySource)(nil),                              // 13: peripety.api.policy.v1.PolicySource
-	(*GenerationTurn)(nil),                            // 14: peripety.api.policy.v1.GenerationTurn
-	(*ScenarioCorrection)(nil),                        // 15: peripety.api.policy.v1.ScenarioCorrection
-	(*DiscardedScenario)(nil),                         // 16: peripety.api.policy.v1.DiscardedScenario
-	(*RulePatch)(nil),                                 // 17: peripety.api.policy.v1.RulePatch
-	(*AuditEntry)(nil),                                // 18: peripety.api.policy.v1.AuditEntry
-	(*JudgeResult)(nil),                               // 19: peripety.api.policy.v1.JudgeResult
-	(*ScenarioResult)(nil),                            // 20: peripety.api.policy.v1.ScenarioResult
-	(*VerificationReport)(nil),                        // 21: peripety.api.policy.v1.VerificationReport
-	(*CompiledPolicy)(nil),                            // 22: peripety.api.policy.v1.CompiledPolicy
-	(*PolicySummary)(nil),                             // 23: peripety.api.policy.v1.PolicySummary
-	(*CompileOptions)(nil),                            // 24: peripety.api.policy.v1.CompileOptions
-	(*CompilePolicyRequest)(nil),                      // 25: peripety.api.policy.v1.CompilePolicyRequest
-	(*CompilePolicyResponse)(nil),                     // 26: peripety.api.policy.v1.CompilePolicyResponse
-	(*VerifyPolicyRequest)(nil),                       // 27: peripety.api.policy.v1.VerifyPolicyRequest
-	(*VerifyPolicyResponse)(nil),                      // 28: peripety.api.policy.v1.VerifyPolicyResponse
-	(*AnalyzePolicyRequest)(nil),                      // 29: peripety.api.policy.v1.AnalyzePolicyRequest
-	(*RuleIssue)(nil),                                 // 30: peripety.api.policy.v1.RuleIssue
-	(*AnalyzePolicyResponse)(nil),                     // 31: peripety.api.policy.v1.AnalyzePolicyResponse
-	(*ExplainPolicyRequest)(nil),                      // 32: peripety.api.policy.v1.ExplainPolicyRequest
-	(*DecidedCall)(nil),                               // 33: peripety.api.policy.v1.DecidedCall
-	(*RuleStatement)(nil),                             // 34: peripety.api.policy.v1.RuleStatement
-	(*SentenceStatement)(nil),                         // 35: peripety.api.policy.v1.SentenceStatement
-	(*ExplainPolicyResponse)(nil),                     // 36: peripety.api.policy.v1.ExplainPolicyResponse
-	(*DiffPoliciesRequest)(nil),                       // 37: peripety.api.policy.v1.DiffPoliciesRequest
-	(*DecisionChange)(nil),                            // 38: peripety.api.policy.v1.DecisionChange
-	(*DiffPoliciesResponse)(nil),                      // 39: peripety.api.policy.v1.DiffPoliciesResponse
-	(*RunMutationTestsRequest)(nil),                   // 40: peripety.api.policy.v1.RunMutationTestsRequest
-	(*RunMutationTestsResponse)(nil),                  // 41: peripety.api.policy.v1.RunMutationTestsResponse
-	(*GenerateCoverageScenariosRequest)(nil),          // 42: peripety.api.policy.v1.GenerateCoverageScenariosRequest
-	(*GenerateCoverageScenariosResponse)(nil),         // 43: peripety.api.policy.v1.GenerateCoverageScenariosResponse
-	(*DecideRequest)(nil),                             // 44: peripety.api.policy.v1.DecideRequest
-	(*DecideResponse)(nil),                            // 45: peripety.api.policy.v1.DecideResponse
-	(*DecideItem)(nil),                                // 46: peripety.api.policy.v1.DecideItem
-	(*DecideManyRequest)(nil),                         // 47: peripety.api.policy.v1.DecideManyRequest
-	(*DecideOutcome)(nil),                             // 48: peripety.api.policy.v1.DecideOutcome
-	(*DecideManyResponse)(nil),                        // 49: peripety.api.policy.v1.DecideManyResponse
-	(*GetPolicyRequest)(nil),                          // 50: peripety.api.policy.v1.GetPolicyRequest
-	(*GetPolicyResponse)(nil),                         // 51: peripety.api.policy.v1.GetPolicyResponse
-	(*ListPoliciesRequest)(nil),                       // 52: peripety.api.policy.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),                      // 53: peripety.api.policy.v1.ListPoliciesResponse
-	(*DeletePolicyRequest)(nil),                       // 54: peripety.api.policy.v1.DeletePolicyRequest
-	(*DeletePolicyResponse)(nil),                      // 55: peripety.api.policy.v1.DeletePolicyResponse
-	(*ResumePolicyRunRequest)(nil),                    // 56: peripety.api.policy.v1.ResumePolicyRunRequest
-	(*ResumePolicyRunResponse)(nil),                   // 57: peripety.api.policy.v1.ResumePolicyRunResponse
-	(*GetPolicyRunRequest)(nil),                       // 58: peripety.api.policy.v1.GetPolicyRunRequest
-	(*GetPolicyRunResponse)(nil),                      // 59: peripety.api.policy.v1.GetPolicyRunResponse
-	(*ListPolicyRunsRequest)(nil),                     // 60: peripety.api.policy.v1.ListPolicyRunsRequest
-	(*ListPolicyRunsResponse)(nil),                    // 61: peripety.api.policy.v1.ListPolicyRunsResponse
-	(*CancelPolicyRunRequest)(nil),                    // 62: peripety.api.policy.v1.CancelPolicyRunRequest
-	(*CancelPolicyRunResponse)(nil),                   // 63: peripety.api.policy.v1.CancelPolicyRunResponse
-	(*DeletePolicyRunRequest)(nil),                    // 64: peripety.api.policy.v1.DeletePolicyRunRequest
-	(*DeletePolicyRunResponse)(nil),                   // 65: peripety.api.policy.v1.DeletePolicyRunResponse
-	(*PendingApproval)(nil),                           // 66: peripety.api.policy.v1.PendingApproval
-	(*ListApprovalsRequest)(nil),                      // 67: peripety.api.policy.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil),                     // 68: peripety.api.policy.v1.ListApprovalsResponse
-	(*WatchApprovalsRequest)(nil),                     // 69: peripety.api.policy.v1.WatchApprovalsRequest
-	(*WatchApprovalsResponse)(nil),                    // 70: peripety.api.policy.v1.WatchApprovalsResponse
-	(*ApproveCallRequest)(nil),                        // 71: peripety.api.policy.v1.ApproveCallRequest
-	(*ApproveCallResponse)(nil),                       // 72: peripety.api.policy.v1.ApproveCallResponse
-	(*DenyCallRequest)(nil),                           // 73: peripety.api.policy.v1.DenyCallRequest
-	(*DenyCallResponse)(nil),                          // 74: peripety.api.policy.v1.DenyCallResponse
-	(*CompilePolicyResponse_Progress)(nil),            // 75: peripety.api.policy.v1.CompilePolicyResponse.Progress
-	(*CompilePolicyResponse_RulesWritten)(nil),        // 76: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
-	(*CompilePolicyResponse_ScenariosWritten)(nil),    // 77: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
-	(*CompilePolicyResponse_Verified)(nil),            // 78: peripety.api.policy.v1.CompilePolicyResponse.Verified
-	(*CompilePolicyResponse_Compiled)(nil),            // 79: peripety.api.policy.v1.CompilePolicyResponse.Compiled
-	(*CompilePolicyResponse_Failed)(nil),              // 80: peripety.api.policy.v1.CompilePolicyResponse.Failed
-	(*RunMutationTestsResponse_Scored)(nil),           // 81: peripety.api.policy.v1.RunMutationTestsResponse.Scored
-	(*RunMutationTestsResponse_Mutants)(nil),          // 82: peripety.api.policy.v1.RunMutationTestsResponse.Mutants
-	(*GenerateCoverageScenariosResponse_Covered)(nil), // 83: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
-	(*WatchApprovalsResponse_Ended)(nil),              // 84: peripety.api.policy.v1.WatchApprovalsResponse.Ended
-	(*v1.Finding)(nil),                                // 85: peripety.api.common.v1.Finding
-	(*v1.ModelUsage)(nil),                             // 86: peripety.api.common.v1.ModelUsage
-	(*timestamppb.Timestamp)(nil),                     // 87: google.protobuf.Timestamp
-	(*v1.Coverage)(nil),                               // 88: peripety.api.common.v1.Coverage
-	(*v1.MutationScore)(nil),                          // 89: peripety.api.common.v1.MutationScore
-	(*v1.Budget)(nil),                                 // 90: peripety.api.common.v1.Budget
-	(*v1.ItemError)(nil),                              // 91: peripety.api.common.v1.ItemError
-	(*v1.CallRun)(nil),                                // 92: peripety.api.common.v1.CallRun
-	(v1.CallRunState)(0),                              // 93: peripety.api.common.v1.CallRunState
-	(*v1.Mutant)(nil),                                 // 94: peripety.api.common.v1.Mutant
+	(ConditionOutcome)(0),                             // 7: peripety.api.policy.v1.ConditionOutcome
+	(ApprovalOutcome)(0),                              // 8: peripety.api.policy.v1.ApprovalOutcome
+	(*PolicyRequest)(nil),                             // 9: peripety.api.policy.v1.PolicyRequest
+	(*ArgumentRole)(nil),                              // 10: peripety.api.policy.v1.ArgumentRole
+	(*ToolAnnotation)(nil),                            // 11: peripety.api.policy.v1.ToolAnnotation
+	(*PolicyScenario)(nil),                            // 12: peripety.api.policy.v1.PolicyScenario
+	(*DecisionResult)(nil),                            // 13: peripety.api.policy.v1.DecisionResult
+	(*PolicySource)(nil),                              // 14: peripety.api.policy.v1.PolicySource
+	(*GenerationTurn)(nil),                            // 15: peripety.api.policy.v1.GenerationTurn
+	(*ScenarioCorrection)(nil),                        // 16: peripety.api.policy.v1.ScenarioCorrection
+	(*DiscardedScenario)(nil),                         // 17: peripety.api.policy.v1.DiscardedScenario
+	(*RulePatch)(nil),                                 // 18: peripety.api.policy.v1.RulePatch
+	(*AuditEntry)(nil),                                // 19: peripety.api.policy.v1.AuditEntry
+	(*JudgeResult)(nil),                               // 20: peripety.api.policy.v1.JudgeResult
+	(*ScenarioResult)(nil),                            // 21: peripety.api.policy.v1.ScenarioResult
+	(*VerificationReport)(nil),                        // 22: peripety.api.policy.v1.VerificationReport
+	(*CompiledPolicy)(nil),                            // 23: peripety.api.policy.v1.CompiledPolicy
+	(*PolicySummary)(nil),                             // 24: peripety.api.policy.v1.PolicySummary
+	(*CompileOptions)(nil),                            // 25: peripety.api.policy.v1.CompileOptions
+	(*CompilePolicyRequest)(nil),                      // 26: peripety.api.policy.v1.CompilePolicyRequest
+	(*CompilePolicyResponse)(nil),                     // 27: peripety.api.policy.v1.CompilePolicyResponse
+	(*VerifyPolicyRequest)(nil),                       // 28: peripety.api.policy.v1.VerifyPolicyRequest
+	(*VerifyPolicyResponse)(nil),                      // 29: peripety.api.policy.v1.VerifyPolicyResponse
+	(*AnalyzePolicyRequest)(nil),                      // 30: peripety.api.policy.v1.AnalyzePolicyRequest
+	(*RuleIssue)(nil),                                 // 31: peripety.api.policy.v1.RuleIssue
+	(*AnalyzePolicyResponse)(nil),                     // 32: peripety.api.policy.v1.AnalyzePolicyResponse
+	(*ExplainPolicyRequest)(nil),                      // 33: peripety.api.policy.v1.ExplainPolicyRequest
+	(*DecidedCall)(nil),                               // 34: peripety.api.policy.v1.DecidedCall
+	(*RuleStatement)(nil),                             // 35: peripety.api.policy.v1.RuleStatement
+	(*SentenceStatement)(nil),                         // 36: peripety.api.policy.v1.SentenceStatement
+	(*ExplainPolicyResponse)(nil),                     // 37: peripety.api.policy.v1.ExplainPolicyResponse
+	(*DiffPoliciesRequest)(nil),                       // 38: peripety.api.policy.v1.DiffPoliciesRequest
+	(*DecisionChange)(nil),                            // 39: peripety.api.policy.v1.DecisionChange
+	(*DiffPoliciesResponse)(nil),                      // 40: peripety.api.policy.v1.DiffPoliciesResponse
+	(*RunMutationTestsRequest)(nil),                   // 41: peripety.api.policy.v1.RunMutationTestsRequest
+	(*RunMutationTestsResponse)(nil),                  // 42: peripety.api.policy.v1.RunMutationTestsResponse
+	(*GenerateCoverageScenariosRequest)(nil),          // 43: peripety.api.policy.v1.GenerateCoverageScenariosRequest
+	(*GenerateCoverageScenariosResponse)(nil),         // 44: peripety.api.policy.v1.GenerateCoverageScenariosResponse
+	(*DecideRequest)(nil),                             // 45: peripety.api.policy.v1.DecideRequest
+	(*ConsideredRule)(nil),                            // 46: peripety.api.policy.v1.ConsideredRule
+	(*DecideResponse)(nil),                            // 47: peripety.api.policy.v1.DecideResponse
+	(*DecideItem)(nil),                                // 48: peripety.api.policy.v1.DecideItem
+	(*DecideManyRequest)(nil),                         // 49: peripety.api.policy.v1.DecideManyRequest
+	(*DecideOutcome)(nil),                             // 50: peripety.api.policy.v1.DecideOutcome
+	(*DecideManyResponse)(nil),                        // 51: peripety.api.policy.v1.DecideManyResponse
+	(*GetPolicyRequest)(nil),                          // 52: peripety.api.policy.v1.GetPolicyRequest
+	(*GetPolicyResponse)(nil),                         // 53: peripety.api.policy.v1.GetPolicyResponse
+	(*ListPoliciesRequest)(nil),                       // 54: peripety.api.policy.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),                      // 55: peripety.api.policy.v1.ListPoliciesResponse
+	(*DeletePolicyRequest)(nil),                       // 56: peripety.api.policy.v1.DeletePolicyRequest
+	(*DeletePolicyResponse)(nil),                      // 57: peripety.api.policy.v1.DeletePolicyResponse
+	(*ResumePolicyRunRequest)(nil),                    // 58: peripety.api.policy.v1.ResumePolicyRunRequest
+	(*ResumePolicyRunResponse)(nil),                   // 59: peripety.api.policy.v1.ResumePolicyRunResponse
+	(*GetPolicyRunRequest)(nil),                       // 60: peripety.api.policy.v1.GetPolicyRunRequest
+	(*GetPolicyRunResponse)(nil),                      // 61: peripety.api.policy.v1.GetPolicyRunResponse
+	(*ListPolicyRunsRequest)(nil),                     // 62: peripety.api.policy.v1.ListPolicyRunsRequest
+	(*ListPolicyRunsResponse)(nil),                    // 63: peripety.api.policy.v1.ListPolicyRunsResponse
+	(*CancelPolicyRunRequest)(nil),                    // 64: peripety.api.policy.v1.CancelPolicyRunRequest
+	(*CancelPolicyRunResponse)(nil),                   // 65: peripety.api.policy.v1.CancelPolicyRunResponse
+	(*DeletePolicyRunRequest)(nil),                    // 66: peripety.api.policy.v1.DeletePolicyRunRequest
+	(*DeletePolicyRunResponse)(nil),                   // 67: peripety.api.policy.v1.DeletePolicyRunResponse
+	(*PendingApproval)(nil),                           // 68: peripety.api.policy.v1.PendingApproval
+	(*ListApprovalsRequest)(nil),                      // 69: peripety.api.policy.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),                     // 70: peripety.api.policy.v1.ListApprovalsResponse
+	(*WatchApprovalsRequest)(nil),                     // 71: peripety.api.policy.v1.WatchApprovalsRequest
+	(*WatchApprovalsResponse)(nil),                    // 72: peripety.api.policy.v1.WatchApprovalsResponse
+	(*ApproveCallRequest)(nil),                        // 73: peripety.api.policy.v1.ApproveCallRequest
+	(*ApproveCallResponse)(nil),                       // 74: peripety.api.policy.v1.ApproveCallResponse
+	(*DenyCallRequest)(nil),                           // 75: peripety.api.policy.v1.DenyCallRequest
+	(*DenyCallResponse)(nil),                          // 76: peripety.api.policy.v1.DenyCallResponse
+	(*CompilePolicyResponse_Progress)(nil),            // 77: peripety.api.policy.v1.CompilePolicyResponse.Progress
+	(*CompilePolicyResponse_RulesWritten)(nil),        // 78: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
+	(*CompilePolicyResponse_ScenariosWritten)(nil),    // 79: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
+	(*CompilePolicyResponse_Verified)(nil),            // 80: peripety.api.policy.v1.CompilePolicyResponse.Verified
+	(*CompilePolicyResponse_Compiled)(nil),            // 81: peripety.api.policy.v1.CompilePolicyResponse.Compiled
+	(*CompilePolicyResponse_Failed)(nil),              // 82: peripety.api.policy.v1.CompilePolicyResponse.Failed
+	(*RunMutationTestsResponse_Scored)(nil),           // 83: peripety.api.policy.v1.RunMutationTestsResponse.Scored
+	(*RunMutationTestsResponse_Mutants)(nil),          // 84: peripety.api.policy.v1.RunMutationTestsResponse.Mutants
+	(*GenerateCoverageScenariosResponse_Covered)(nil), // 85: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
+	(*WatchApprovalsResponse_Ended)(nil),              // 86: peripety.api.policy.v1.WatchApprovalsResponse.Ended
+	(*v1.Finding)(nil),                                // 87: peripety.api.common.v1.Finding
+	(*v1.ModelUsage)(nil),                             // 88: peripety.api.common.v1.ModelUsage
+	(*timestamppb.Timestamp)(nil),                     // 89: google.protobuf.Timestamp
+	(*v1.Coverage)(nil),                               // 90: peripety.api.common.v1.Coverage
+	(*v1.MutationScore)(nil),                          // 91: peripety.api.common.v1.MutationScore
+	(*v1.Budget)(nil),                                 // 92: peripety.api.common.v1.Budget
+	(*v1.ItemError)(nil),                              // 93: peripety.api.common.v1.ItemError
+	(*v1.CallRun)(nil),                                // 94: peripety.api.common.v1.CallRun
+	(v1.CallRunState)(0),                              // 95: peripety.api.common.v1.CallRunState
+	(*v1.Mutant)(nil),                                 // 96: peripety.api.common.v1.Mutant
 }
 var file_peripety_api_policy_v1_policy_proto_depIdxs = []int32{
-	9,   // 0: peripety.api.policy.v1.ToolAnnotation.argument_roles:type_name -> peripety.api.policy.v1.ArgumentRole
-	8,   // 1: peripety.api.policy.v1.PolicyScenario.request:type_name -> peripety.api.policy.v1.PolicyRequest
+	10,  // 0: peripety.api.policy.v1.ToolAnnotation.argument_roles:type_name -> peripety.api.policy.v1.ArgumentRole
+	9,   // 1: peripety.api.policy.v1.PolicyScenario.request:type_name -> peripety.api.policy.v1.PolicyRequest
 	1,   // 2: peripety.api.policy.v1.PolicyScenario.expected:type_name -> peripety.api.policy.v1.Expectation
 	2,   // 3: peripety.api.policy.v1.PolicyScenario.source:type_name -> peripety.api.policy.v1.ScenarioSource
 	0,   // 4: peripety.api.policy.v1.DecisionResult.decision:type_name -> peripety.api.policy.v1.Decision
-	85,  // 5: peripety.api.policy.v1.DecisionResult.errors:type_name -> peripety.api.common.v1.Finding
-	86,  // 6: peripety.api.policy.v1.GenerationTurn.usage:type_name -> peripety.api.common.v1.ModelUsage
+	87,  // 5: peripety.api.policy.v1.DecisionResult.errors:type_name -> peripety.api.common.v1.Finding
+	88,  // 6: peripety.api.policy.v1.GenerationTurn.usage:type_name -> peripety.api.common.v1.ModelUsage
 	1,   // 7: peripety.api.policy.v1.ScenarioCorrection.original:type_name -> peripety.api.policy.v1.Expectation
 	1,   // 8: peripety.api.policy.v1.ScenarioCorrection.corrected:type_name -> peripety.api.policy.v1.Expectation
-	11,  // 9: peripety.api.policy.v1.DiscardedScenario.scenario:type_name -> peripety.api.policy.v1.PolicyScenario
+	12,  // 9: peripety.api.policy.v1.DiscardedScenario.scenario:type_name -> peripety.api.policy.v1.PolicyScenario
 	0,   // 10: peripety.api.policy.v1.DiscardedScenario.actual:type_name -> peripety.api.policy.v1.Decision
 	4,   // 11: peripety.api.policy.v1.RulePatch.kind:type_name -> peripety.api.policy.v1.RulePatchKind
-	15,  // 12: peripety.api.policy.v1.AuditEntry.correction:type_name -> peripety.api.policy.v1.ScenarioCorrection
-	16,  // 13: peripety.api.policy.v1.AuditEntry.discarded:type_name -> peripety.api.policy.v1.DiscardedScenario
-	17,  // 14: peripety.api.policy.v1.AuditEntry.rule_patch:type_name -> peripety.api.policy.v1.RulePatch
-	19,  // 15: peripety.api.policy.v1.AuditEntry.judge_result:type_name -> peripety.api.policy.v1.JudgeResult
-	87,  // 16: peripety.api.policy.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	16,  // 12: peripety.api.policy.v1.AuditEntry.correction:type_name -> peripety.api.policy.v1.ScenarioCorrection
+	17,  // 13: peripety.api.policy.v1.AuditEntry.discarded:type_name -> peripety.api.policy.v1.DiscardedScenario
+	18,  // 14: peripety.api.policy.v1.AuditEntry.rule_patch:type_name -> peripety.api.policy.v1.RulePatch
+	20,  // 15: peripety.api.policy.v1.AuditEntry.judge_result:type_name -> peripety.api.policy.v1.JudgeResult
+	89,  // 16: peripety.api.policy.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
 	3,   // 17: peripety.api.policy.v1.JudgeResult.fault:type_name -> peripety.api.policy.v1.FaultAttribution
-	12,  // 18: peripety.api.policy.v1.ScenarioResult.actual:type_name -> peripety.api.policy.v1.DecisionResult
-	20,  // 19: peripety.api.policy.v1.VerificationReport.results:type_name -> peripety.api.policy.v1.ScenarioResult
-	88,  // 20: peripety.api.policy.v1.VerificationReport.coverage:type_name -> peripety.api.common.v1.Coverage
-	89,  // 21: peripety.api.policy.v1.VerificationReport.mutation:type_name -> peripety.api.common.v1.MutationScore
-	11,  // 22: peripety.api.policy.v1.CompiledPolicy.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	21,  // 23: peripety.api.policy.v1.CompiledPolicy.verification:type_name -> peripety.api.policy.v1.VerificationReport
-	18,  // 24: peripety.api.policy.v1.CompiledPolicy.audit:type_name -> peripety.api.policy.v1.AuditEntry
-	87,  // 25: peripety.api.policy.v1.CompiledPolicy.create_time:type_name -> google.protobuf.Timestamp
-	87,  // 26: peripety.api.policy.v1.PolicySummary.create_time:type_name -> google.protobuf.Timestamp
-	10,  // 27: peripety.api.policy.v1.CompilePolicyRequest.tools:type_name -> peripety.api.policy.v1.ToolAnnotation
-	11,  // 28: peripety.api.policy.v1.CompilePolicyRequest.handwritten_scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	24,  // 29: peripety.api.policy.v1.CompilePolicyRequest.options:type_name -> peripety.api.policy.v1.CompileOptions
-	90,  // 30: peripety.api.policy.v1.CompilePolicyRequest.budget:type_name -> peripety.api.common.v1.Budget
-	75,  // 31: peripety.api.policy.v1.CompilePolicyResponse.progress:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Progress
-	76,  // 32: peripety.api.policy.v1.CompilePolicyResponse.rules_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
-	77,  // 33: peripety.api.policy.v1.CompilePolicyResponse.scenarios_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
-	78,  // 34: peripety.api.policy.v1.CompilePolicyResponse.verified:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Verified
-	18,  // 35: peripety.api.policy.v1.CompilePolicyResponse.decided:type_name -> peripety.api.policy.v1.AuditEntry
-	79,  // 36: peripety.api.policy.v1.CompilePolicyResponse.compiled:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Compiled
-	80,  // 37: peripety.api.policy.v1.CompilePolicyResponse.failed:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Failed
-	13,  // 38: peripety.api.policy.v1.VerifyPolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
-	11,  // 39: peripety.api.policy.v1.VerifyPolicyRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	21,  // 40: peripety.api.policy.v1.VerifyPolicyResponse.verification:type_name -> peripety.api.policy.v1.VerificationReport
-	85,  // 41: peripety.api.policy.v1.VerifyPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
-	13,  // 42: peripety.api.policy.v1.AnalyzePolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	13,  // 18: peripety.api.policy.v1.ScenarioResult.actual:type_name -> peripety.api.policy.v1.DecisionResult
+	21,  // 19: peripety.api.policy.v1.VerificationReport.results:type_name -> peripety.api.policy.v1.ScenarioResult
+	90,  // 20: peripety.api.policy.v1.VerificationReport.coverage:type_name -> peripety.api.common.v1.Coverage
+	91,  // 21: peripety.api.policy.v1.VerificationReport.mutation:type_name -> peripety.api.common.v1.MutationScore
+	12,  // 22: peripety.api.policy.v1.CompiledPolicy.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	22,  // 23: peripety.api.policy.v1.CompiledPolicy.verification:type_name -> peripety.api.policy.v1.VerificationReport
+	19,  // 24: peripety.api.policy.v1.CompiledPolicy.audit:type_name -> peripety.api.policy.v1.AuditEntry
+	89,  // 25: peripety.api.policy.v1.CompiledPolicy.create_time:type_name -> google.protobuf.Timestamp
+	89,  // 26: peripety.api.policy.v1.PolicySummary.create_time:type_name -> google.protobuf.Timestamp
+	11,  // 27: peripety.api.policy.v1.CompilePolicyRequest.tools:type_name -> peripety.api.policy.v1.ToolAnnotation
+	12,  // 28: peripety.api.policy.v1.CompilePolicyRequest.handwritten_scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	25,  // 29: peripety.api.policy.v1.CompilePolicyRequest.options:type_name -> peripety.api.policy.v1.CompileOptions
+	92,  // 30: peripety.api.policy.v1.CompilePolicyRequest.budget:type_name -> peripety.api.common.v1.Budget
+	77,  // 31: peripety.api.policy.v1.CompilePolicyResponse.progress:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Progress
+	78,  // 32: peripety.api.policy.v1.CompilePolicyResponse.rules_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
+	79,  // 33: peripety.api.policy.v1.CompilePolicyResponse.scenarios_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
+	80,  // 34: peripety.api.policy.v1.CompilePolicyResponse.verified:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Verified
+	19,  // 35: peripety.api.policy.v1.CompilePolicyResponse.decided:type_name -> peripety.api.policy.v1.AuditEntry
+	81,  // 36: peripety.api.policy.v1.CompilePolicyResponse.compiled:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Compiled
+	82,  // 37: peripety.api.policy.v1.CompilePolicyResponse.failed:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Failed
+	14,  // 38: peripety.api.policy.v1.VerifyPolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	12,  // 39: peripety.api.policy.v1.VerifyPolicyRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	22,  // 40: peripety.api.policy.v1.VerifyPolicyResponse.verification:type_name -> peripety.api.policy.v1.VerificationReport
+	87,  // 41: peripety.api.policy.v1.VerifyPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
+	14,  // 42: peripety.api.policy.v1.AnalyzePolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	6,   // 43: peripety.api.policy.v1.RuleIssue.kind:type_name -> peripety.api.policy.v1.RuleIssueKind
-	8,   // 44: peripety.api.policy.v1.RuleIssue.witness:type_name -> peripety.api.policy.v1.PolicyRequest
-	30,  // 45: peripety.api.policy.v1.AnalyzePolicyResponse.issues:type_name -> peripety.api.policy.v1.RuleIssue
-	85,  // 46: peripety.api.policy.v1.AnalyzePolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
-	13,  // 47: peripety.api.policy.v1.ExplainPolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
-	8,   // 48: peripety.api.policy.v1.DecidedCall.request:type_name -> peripety.api.policy.v1.PolicyRequest
-	12,  // 49: peripety.api.policy.v1.DecidedCall.decision:type_name -> peripety.api.policy.v1.DecisionResult
-	33,  // 50: peripety.api.policy.v1.RuleStatement.decided:type_name -> peripety.api.policy.v1.DecidedCall
-	33,  // 51: peripety.api.policy.v1.RuleStatement.nearest:type_name -> peripety.api.policy.v1.DecidedCall
-	34,  // 52: peripety.api.policy.v1.SentenceStatement.rules:type_name -> peripety.api.policy.v1.RuleStatement
-	35,  // 53: peripety.api.policy.v1.ExplainPolicyResponse.sentences:type_name -> peripety.api.policy.v1.SentenceStatement
-	85,  // 54: peripety.api.policy.v1.ExplainPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
-	13,  // 55: peripety.api.policy.v1.DiffPoliciesRequest.before:type_name -> peripety.api.policy.v1.PolicySource
-	13,  // 56: peripety.api.policy.v1.DiffPoliciesRequest.after:type_name -> peripety.api.policy.v1.PolicySource
-	8,   // 57: peripety.api.policy.v1.DecisionChange.witness:type_name -> peripety.api.policy.v1.PolicyRequest
-	12,  // 58: peripety.api.policy.v1.DecisionChange.before:type_name -> peripety.api.policy.v1.DecisionResult
-	12,  // 59: peripety.api.policy.v1.DecisionChange.after:type_name -> peripety.api.policy.v1.DecisionResult
-	38,  // 60: peripety.api.policy.v1.DiffPoliciesResponse.changes:type_name -> peripety.api.policy.v1.DecisionChange
-	17,  // 61: peripety.api.policy.v1.DiffPoliciesResponse.rule_changes:type_name -> peripety.api.policy.v1.RulePatch
-	85,  // 62: peripety.api.policy.v1.DiffPoliciesResponse.findings:type_name -> peripety.api.common.v1.Finding
-	13,  // 63: peripety.api.policy.v1.RunMutationTestsRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
-	11,  // 64: peripety.api.policy.v1.RunMutationTestsRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	82,  // 65: peripety.api.policy.v1.RunMutationTestsResponse.mutants:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Mutants
-	81,  // 66: peripety.api.policy.v1.RunMutationTestsResponse.scored:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Scored
-	13,  // 67: peripety.api.policy.v1.GenerateCoverageScenariosRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
-	11,  // 68: peripety.api.policy.v1.GenerateCoverageScenariosRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	11,  // 69: peripety.api.policy.v1.GenerateCoverageScenariosResponse.scenario:type_name -> peripety.api.policy.v1.PolicyScenario
-	83,  // 70: peripety.api.policy.v1.GenerateCoverageScenariosResponse.covered:type_name -> peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
-	13,  // 71: peripety.api.policy.v1.DecideRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
-	8,   // 72: peripety.api.policy.v1.DecideRequest.request:type_name -> peripety.api.policy.v1.PolicyRequest
-	12,  // 73: peripety.api.policy.v1.DecideResponse.result:type_name -> peripety.api.policy.v1.DecisionResult
-	8,   // 74: peripety.api.policy.v1.DecideItem.request:type_name -> peripety.api.policy.v1.PolicyRequest
-	13,  // 75: peripety.api.policy.v1.DecideManyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
-	46,  // 76: peripety.api.policy.v1.DecideManyRequest.items:type_name -> peripety.api.policy.v1.DecideItem
-	12,  // 77: peripety.api.policy.v1.DecideOutcome.result:type_name -> peripety.api.policy.v1.DecisionResult
-	91,  // 78: peripety.api.policy.v1.DecideOutcome.error:type_name -> peripety.api.common.v1.ItemError
-	48,  // 79: peripety.api.policy.v1.DecideManyResponse.outcomes:type_name -> peripety.api.policy.v1.DecideOutcome
-	22,  // 80: peripety.api.policy.v1.GetPolicyResponse.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
-	23,  // 81: peripety.api.policy.v1.ListPoliciesResponse.policies:type_name -> peripety.api.policy.v1.PolicySummary
-	26,  // 82: peripety.api.policy.v1.ResumePolicyRunResponse.event:type_name -> peripety.api.policy.v1.CompilePolicyResponse
-	92,  // 83: peripety.api.policy.v1.GetPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
-	93,  // 84: peripety.api.policy.v1.ListPolicyRunsRequest.state:type_name -> peripety.api.common.v1.CallRunState
-	92,  // 85: peripety.api.policy.v1.ListPolicyRunsResponse.runs:type_name -> peripety.api.common.v1.CallRun
-	92,  // 86: peripety.api.policy.v1.CancelPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
-	8,   // 87: peripety.api.policy.v1.PendingApproval.request:type_name -> peripety.api.policy.v1.PolicyRequest
-	87,  // 88: peripety.api.policy.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
-	87,  // 89: peripety.api.policy.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
-	66,  // 90: peripety.api.policy.v1.ListApprovalsResponse.approvals:type_name -> peripety.api.policy.v1.PendingApproval
-	66,  // 91: peripety.api.policy.v1.WatchApprovalsResponse.waiting:type_name -> peripety.api.policy.v1.PendingApproval
-	84,  // 92: peripety.api.policy.v1.WatchApprovalsResponse.ended:type_name -> peripety.api.policy.v1.WatchApprovalsResponse.Ended
-	5,   // 93: peripety.api.policy.v1.CompilePolicyResponse.Progress.phase:type_name -> peripety.api.policy.v1.CompilePhase
-	85,  // 94: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten.findings:type_name -> peripety.api.common.v1.Finding
-	11,  // 95: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	14,  // 96: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.turn:type_name -> peripety.api.policy.v1.GenerationTurn
-	20,  // 97: peripety.api.policy.v1.CompilePolicyResponse.Verified.failures:type_name -> peripety.api.policy.v1.ScenarioResult
-	22,  // 98: peripety.api.policy.v1.CompilePolicyResponse.Compiled.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
-	86,  // 99: peripety.api.policy.v1.CompilePolicyResponse.Compiled.usage:type_name -> peripety.api.common.v1.ModelUsage
-	14,  // 100: peripety.api.policy.v1.CompilePolicyResponse.Compiled.turns:type_name -> peripety.api.policy.v1.GenerationTurn
-	85,  // 101: peripety.api.policy.v1.CompilePolicyResponse.Compiled.findings:type_name -> peripety.api.common.v1.Finding
-	85,  // 102: peripety.api.policy.v1.CompilePolicyResponse.Failed.findings:type_name -> peripety.api.common.v1.Finding
-	11,  // 103: peripety.api.policy.v1.CompilePolicyResponse.Failed.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	21,  // 104: peripety.api.policy.v1.CompilePolicyResponse.Failed.verification:type_name -> peripety.api.policy.v1.VerificationReport
-	18,  // 105: peripety.api.policy.v1.CompilePolicyResponse.Failed.audit:type_name -> peripety.api.policy.v1.AuditEntry
-	86,  // 106: peripety.api.policy.v1.CompilePolicyResponse.Failed.usage:type_name -> peripety.api.common.v1.ModelUsage
-	89,  // 107: peripety.api.policy.v1.RunMutationTestsResponse.Scored.score:type_name -> peripety.api.common.v1.MutationScore
-	85,  // 108: peripety.api.policy.v1.RunMutationTestsResponse.Scored.findings:type_name -> peripety.api.common.v1.Finding
-	94,  // 109: peripety.api.policy.v1.RunMutationTestsResponse.Mutants.mutants:type_name -> peripety.api.common.v1.Mutant
-	88,  // 110: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.coverage:type_name -> peripety.api.common.v1.Coverage
-	89,  // 111: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.mutation:type_name -> peripety.api.common.v1.MutationScore
-	85,  // 112: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.findings:type_name -> peripety.api.common.v1.Finding
-	7,   // 113: peripety.api.policy.v1.WatchApprovalsResponse.Ended.outcome:type_name -> peripety.api.policy.v1.ApprovalOutcome
-	25,  // 114: peripety.api.policy.v1.PolicyService.CompilePolicy:input_type -> peripety.api.policy.v1.CompilePolicyRequest
-	27,  // 115: peripety.api.policy.v1.PolicyService.VerifyPolicy:input_type -> peripety.api.policy.v1.VerifyPolicyRequest
-	29,  // 116: peripety.api.policy.v1.PolicyService.AnalyzePolicy:input_type -> peripety.api.policy.v1.AnalyzePolicyRequest
-	32,  // 117: peripety.api.policy.v1.PolicyService.ExplainPolicy:input_type -> peripety.api.policy.v1.ExplainPolicyRequest
-	37,  // 118: peripety.api.policy.v1.PolicyService.DiffPolicies:input_type -> peripety.api.policy.v1.DiffPoliciesRequest
-	40,  // 119: peripety.api.policy.v1.PolicyService.RunMutationTests:input_type -> peripety.api.policy.v1.RunMutationTestsRequest
-	42,  // 120: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:input_type -> peripety.api.policy.v1.GenerateCoverageScenariosRequest
-	44,  // 121: peripety.api.policy.v1.PolicyService.Decide:input_type -> peripety.api.policy.v1.DecideRequest
-	47,  // 122: peripety.api.policy.v1.PolicyService.DecideMany:input_type -> peripety.api.policy.v1.DecideManyRequest
-	50,  // 123: peripety.api.policy.v1.PolicyService.GetPolicy:input_type -> peripety.api.policy.v1.GetPolicyRequest
-	52,  // 124: peripety.api.policy.v1.PolicyService.ListPolicies:input_type -> peripety.api.policy.v1.ListPoliciesRequest
-	54,  // 125: peripety.api.policy.v1.PolicyService.DeletePolicy:input_type -> peripety.api.policy.v1.DeletePolicyRequest
-	56,  // 126: peripety.api.policy.v1.PolicyService.ResumePolicyRun:input_type -> peripety.api.policy.v1.ResumePolicyRunRequest
-	58,  // 127: peripety.api.policy.v1.PolicyService.GetPolicyRun:input_type -> peripety.api.policy.v1.GetPolicyRunRequest
-	60,  // 128: peripety.api.policy.v1.PolicyService.ListPolicyRuns:input_type -> peripety.api.policy.v1.ListPolicyRunsRequest
-	62,  // 129: peripety.api.policy.v1.PolicyService.CancelPolicyRun:input_type -> peripety.api.policy.v1.CancelPolicyRunRequest
-	64,  // 130: peripety.api.policy.v1.PolicyService.DeletePolicyRun:input_type -> peripety.api.policy.v1.DeletePolicyRunRequest
-	67,  // 131: peripety.api.policy.v1.ApprovalService.ListApprovals:input_type -> peripety.api.policy.v1.ListApprovalsRequest
-	69,  // 132: peripety.api.policy.v1.ApprovalService.WatchApprovals:input_type -> peripety.api.policy.v1.WatchApprovalsRequest
-	71,  // 133: peripety.api.policy.v1.ApprovalService.ApproveCall:input_type -> peripety.api.policy.v1.ApproveCallRequest
-	73,  // 134: peripety.api.policy.v1.ApprovalService.DenyCall:input_type -> peripety.api.policy.v1.DenyCallRequest
-	26,  // 135: peripety.api.policy.v1.PolicyService.CompilePolicy:output_type -> peripety.api.policy.v1.CompilePolicyResponse
-	28,  // 136: peripety.api.policy.v1.PolicyService.VerifyPolicy:output_type -> peripety.api.policy.v1.VerifyPolicyResponse
-	31,  // 137: peripety.api.policy.v1.PolicyService.AnalyzePolicy:output_type -> peripety.api.policy.v1.AnalyzePolicyResponse
-	36,  // 138: peripety.api.policy.v1.PolicyService.ExplainPolicy:output_type -> peripety.api.policy.v1.ExplainPolicyResponse
-	39,  // 139: peripety.api.policy.v1.PolicyService.DiffPolicies:output_type -> peripety.api.policy.v1.DiffPoliciesResponse
-	41,  // 140: peripety.api.policy.v1.PolicyService.RunMutationTests:output_type -> peripety.api.policy.v1.RunMutationTestsResponse
-	43,  // 141: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:output_type -> peripety.api.policy.v1.GenerateCoverageScenariosResponse
-	45,  // 142: peripety.api.policy.v1.PolicyService.Decide:output_type -> peripety.api.policy.v1.DecideResponse
-	49,  // 143: peripety.api.policy.v1.PolicyService.DecideMany:output_type -> peripety.api.policy.v1.DecideManyResponse
-	51,  // 144: peripety.api.policy.v1.PolicyService.GetPolicy:output_type -> peripety.api.policy.v1.GetPolicyResponse
-	53,  // 145: peripety.api.policy.v1.PolicyService.ListPolicies:output_type -> peripety.api.policy.v1.ListPoliciesResponse
-	55,  // 146: peripety.api.policy.v1.PolicyService.DeletePolicy:output_type -> peripety.api.policy.v1.DeletePolicyResponse
-	57,  // 147: peripety.api.policy.v1.PolicyService.ResumePolicyRun:output_type -> peripety.api.policy.v1.ResumePolicyRunResponse
-	59,  // 148: peripety.api.policy.v1.PolicyService.GetPolicyRun:output_type -> peripety.api.policy.v1.GetPolicyRunResponse
-	61,  // 149: peripety.api.policy.v1.PolicyService.ListPolicyRuns:output_type -> peripety.api.policy.v1.ListPolicyRunsResponse
-	63,  // 150: peripety.api.policy.v1.PolicyService.CancelPolicyRun:output_type -> peripety.api.policy.v1.CancelPolicyRunResponse
-	65,  // 151: peripety.api.policy.v1.PolicyService.DeletePolicyRun:output_type -> peripety.api.policy.v1.DeletePolicyRunResponse
-	68,  // 152: peripety.api.policy.v1.ApprovalService.ListApprovals:output_type -> peripety.api.policy.v1.ListApprovalsResponse
-	70,  // 153: peripety.api.policy.v1.ApprovalService.WatchApprovals:output_type -> peripety.api.policy.v1.WatchApprovalsResponse
-	72,  // 154: peripety.api.policy.v1.ApprovalService.ApproveCall:output_type -> peripety.api.policy.v1.ApproveCallResponse
-	74,  // 155: peripety.api.policy.v1.ApprovalService.DenyCall:output_type -> peripety.api.policy.v1.DenyCallResponse
-	135, // [135:156] is the sub-list for method output_type
-	114, // [114:135] is the sub-list for method input_type
-	114, // [114:114] is the sub-list for extension type_name
-	114, // [114:114] is the sub-list for extension extendee
-	0,   // [0:114] is the sub-list for field type_name
+	9,   // 44: peripety.api.policy.v1.RuleIssue.witness:type_name -> peripety.api.policy.v1.PolicyRequest
+	31,  // 45: peripety.api.policy.v1.AnalyzePolicyResponse.issues:type_name -> peripety.api.policy.v1.RuleIssue
+	87,  // 46: peripety.api.policy.v1.AnalyzePolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
+	14,  // 47: peripety.api.policy.v1.ExplainPolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	9,   // 48: peripety.api.policy.v1.DecidedCall.request:type_name -> peripety.api.policy.v1.PolicyRequest
+	13,  // 49: peripety.api.policy.v1.DecidedCall.decision:type_name -> peripety.api.policy.v1.DecisionResult
+	34,  // 50: peripety.api.policy.v1.RuleStatement.decided:type_name -> peripety.api.policy.v1.DecidedCall
+	34,  // 51: peripety.api.policy.v1.RuleStatement.nearest:type_name -> peripety.api.policy.v1.DecidedCall
+	35,  // 52: peripety.api.policy.v1.SentenceStatement.rules:type_name -> peripety.api.policy.v1.RuleStatement
+	36,  // 53: peripety.api.policy.v1.ExplainPolicyResponse.sentences:type_name -> peripety.api.policy.v1.SentenceStatement
+	87,  // 54: peripety.api.policy.v1.ExplainPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
+	14,  // 55: peripety.api.policy.v1.DiffPoliciesRequest.before:type_name -> peripety.api.policy.v1.PolicySource
+	14,  // 56: peripety.api.policy.v1.DiffPoliciesRequest.after:type_name -> peripety.api.policy.v1.PolicySource
+	9,   // 57: peripety.api.policy.v1.DecisionChange.witness:type_name -> peripety.api.policy.v1.PolicyRequest
+	13,  // 58: peripety.api.policy.v1.DecisionChange.before:type_name -> peripety.api.policy.v1.DecisionResult
+	13,  // 59: peripety.api.policy.v1.DecisionChange.after:type_name -> peripety.api.policy.v1.DecisionResult
+	39,  // 60: peripety.api.policy.v1.DiffPoliciesResponse.changes:type_name -> peripety.api.policy.v1.DecisionChange
+	18,  // 61: peripety.api.policy.v1.DiffPoliciesResponse.rule_changes:type_name -> peripety.api.policy.v1.RulePatch
+	87,  // 62: peripety.api.policy.v1.DiffPoliciesResponse.findings:type_name -> peripety.api.common.v1.Finding
+	14,  // 63: peripety.api.policy.v1.RunMutationTestsRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	12,  // 64: peripety.api.policy.v1.RunMutationTestsRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	84,  // 65: peripety.api.policy.v1.RunMutationTestsResponse.mutants:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Mutants
+	83,  // 66: peripety.api.policy.v1.RunMutationTestsResponse.scored:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Scored
+	14,  // 67: peripety.api.policy.v1.GenerateCoverageScenariosRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	12,  // 68: peripety.api.policy.v1.GenerateCoverageScenariosRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	12,  // 69: peripety.api.policy.v1.GenerateCoverageScenariosResponse.scenario:type_name -> peripety.api.policy.v1.PolicyScenario
+	85,  // 70: peripety.api.policy.v1.GenerateCoverageScenariosResponse.covered:type_name -> peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
+	14,  // 71: peripety.api.policy.v1.DecideRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	9,   // 72: peripety.api.policy.v1.DecideRequest.request:type_name -> peripety.api.policy.v1.PolicyRequest
+	7,   // 73: peripety.api.policy.v1.ConsideredRule.outcome:type_name -> peripety.api.policy.v1.ConditionOutcome
+	13,  // 74: peripety.api.policy.v1.DecideResponse.result:type_name -> peripety.api.policy.v1.DecisionResult
+	46,  // 75: peripety.api.policy.v1.DecideResponse.considered:type_name -> peripety.api.policy.v1.ConsideredRule
+	9,   // 76: peripety.api.policy.v1.DecideItem.request:type_name -> peripety.api.policy.v1.PolicyRequest
+	14,  // 77: peripety.api.policy.v1.DecideManyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	48,  // 78: peripety.api.policy.v1.DecideManyRequest.items:type_name -> peripety.api.policy.v1.DecideItem
+	13,  // 79: peripety.api.policy.v1.DecideOutcome.result:type_name -> peripety.api.policy.v1.DecisionResult
+	93,  // 80: peripety.api.policy.v1.DecideOutcome.error:type_name -> peripety.api.common.v1.ItemError
+	50,  // 81: peripety.api.policy.v1.DecideManyResponse.outcomes:type_name -> peripety.api.policy.v1.DecideOutcome
+	23,  // 82: peripety.api.policy.v1.GetPolicyResponse.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
+	24,  // 83: peripety.api.policy.v1.ListPoliciesResponse.policies:type_name -> peripety.api.policy.v1.PolicySummary
+	27,  // 84: peripety.api.policy.v1.ResumePolicyRunResponse.event:type_name -> peripety.api.policy.v1.CompilePolicyResponse
+	94,  // 85: peripety.api.policy.v1.GetPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
+	95,  // 86: peripety.api.policy.v1.ListPolicyRunsRequest.state:type_name -> peripety.api.common.v1.CallRunState
+	94,  // 87: peripety.api.policy.v1.ListPolicyRunsResponse.runs:type_name -> peripety.api.common.v1.CallRun
+	94,  // 88: peripety.api.policy.v1.CancelPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
+	9,   // 89: peripety.api.policy.v1.PendingApproval.request:type_name -> peripety.api.policy.v1.PolicyRequest
+	89,  // 90: peripety.api.policy.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
+	89,  // 91: peripety.api.policy.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	68,  // 92: peripety.api.policy.v1.ListApprovalsResponse.approvals:type_name -> peripety.api.policy.v1.PendingApproval
+	68,  // 93: peripety.api.policy.v1.WatchApprovalsResponse.waiting:type_name -> peripety.api.policy.v1.PendingApproval
+	86,  // 94: peripety.api.policy.v1.WatchApprovalsResponse.ended:type_name -> peripety.api.policy.v1.WatchApprovalsResponse.Ended
+	5,   // 95: peripety.api.policy.v1.CompilePolicyResponse.Progress.phase:type_name -> peripety.api.policy.v1.CompilePhase
+	87,  // 96: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten.findings:type_name -> peripety.api.common.v1.Finding
+	12,  // 97: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	15,  // 98: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.turn:type_name -> peripety.api.policy.v1.GenerationTurn
+	21,  // 99: peripety.api.policy.v1.CompilePolicyResponse.Verified.failures:type_name -> peripety.api.policy.v1.ScenarioResult
+	23,  // 100: peripety.api.policy.v1.CompilePolicyResponse.Compiled.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
+	88,  // 101: peripety.api.policy.v1.CompilePolicyResponse.Compiled.usage:type_name -> peripety.api.common.v1.ModelUsage
+	15,  // 102: peripety.api.policy.v1.CompilePolicyResponse.Compiled.turns:type_name -> peripety.api.policy.v1.GenerationTurn
+	87,  // 103: peripety.api.policy.v1.CompilePolicyResponse.Compiled.findings:type_name -> peripety.api.common.v1.Finding
+	87,  // 104: peripety.api.policy.v1.CompilePolicyResponse.Failed.findings:type_name -> peripety.api.common.v1.Finding
+	12,  // 105: peripety.api.policy.v1.CompilePolicyResponse.Failed.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	22,  // 106: peripety.api.policy.v1.CompilePolicyResponse.Failed.verification:type_name -> peripety.api.policy.v1.VerificationReport
+	19,  // 107: peripety.api.policy.v1.CompilePolicyResponse.Failed.audit:type_name -> peripety.api.policy.v1.AuditEntry
+	88,  // 108: peripety.api.policy.v1.CompilePolicyResponse.Failed.usage:type_name -> peripety.api.common.v1.ModelUsage
+	91,  // 109: peripety.api.policy.v1.RunMutationTestsResponse.Scored.score:type_name -> peripety.api.common.v1.MutationScore
+	87,  // 110: peripety.api.policy.v1.RunMutationTestsResponse.Scored.findings:type_name -> peripety.api.common.v1.Finding
+	96,  // 111: peripety.api.policy.v1.RunMutationTestsResponse.Mutants.mutants:type_name -> peripety.api.common.v1.Mutant
+	90,  // 112: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.coverage:type_name -> peripety.api.common.v1.Coverage
+	91,  // 113: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.mutation:type_name -> peripety.api.common.v1.MutationScore
+	87,  // 114: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.findings:type_name -> peripety.api.common.v1.Finding
+	8,   // 115: peripety.api.policy.v1.WatchApprovalsResponse.Ended.outcome:type_name -> peripety.api.policy.v1.ApprovalOutcome
+	26,  // 116: peripety.api.policy.v1.PolicyService.CompilePolicy:input_type -> peripety.api.policy.v1.CompilePolicyRequest
+	28,  // 117: peripety.api.policy.v1.PolicyService.VerifyPolicy:input_type -> peripety.api.policy.v1.VerifyPolicyRequest
+	30,  // 118: peripety.api.policy.v1.PolicyService.AnalyzePolicy:input_type -> peripety.api.policy.v1.AnalyzePolicyRequest
+	33,  // 119: peripety.api.policy.v1.PolicyService.ExplainPolicy:input_type -> peripety.api.policy.v1.ExplainPolicyRequest
+	38,  // 120: peripety.api.policy.v1.PolicyService.DiffPolicies:input_type -> peripety.api.policy.v1.DiffPoliciesRequest
+	41,  // 121: peripety.api.policy.v1.PolicyService.RunMutationTests:input_type -> peripety.api.policy.v1.RunMutationTestsRequest
+	43,  // 122: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:input_type -> peripety.api.policy.v1.GenerateCoverageScenariosRequest
+	45,  // 123: peripety.api.policy.v1.PolicyService.Decide:input_type -> peripety.api.policy.v1.DecideRequest
+	49,  // 124: peripety.api.policy.v1.PolicyService.DecideMany:input_type -> peripety.api.policy.v1.DecideManyRequest
+	52,  // 125: peripety.api.policy.v1.PolicyService.GetPolicy:input_type -> peripety.api.policy.v1.GetPolicyRequest
+	54,  // 126: peripety.api.policy.v1.PolicyService.ListPolicies:input_type -> peripety.api.policy.v1.ListPoliciesRequest
+	56,  // 127: peripety.api.policy.v1.PolicyService.DeletePolicy:input_type -> peripety.api.policy.v1.DeletePolicyRequest
+	58,  // 128: peripety.api.policy.v1.PolicyService.ResumePolicyRun:input_type -> peripety.api.policy.v1.ResumePolicyRunRequest
+	60,  // 129: peripety.api.policy.v1.PolicyService.GetPolicyRun:input_type -> peripety.api.policy.v1.GetPolicyRunRequest
+	62,  // 130: peripety.api.policy.v1.PolicyService.ListPolicyRuns:input_type -> peripety.api.policy.v1.ListPolicyRunsRequest
+	64,  // 131: peripety.api.policy.v1.PolicyService.CancelPolicyRun:input_type -> peripety.api.policy.v1.CancelPolicyRunRequest
+	66,  // 132: peripety.api.policy.v1.PolicyService.DeletePolicyRun:input_type -> peripety.api.policy.v1.DeletePolicyRunRequest
+	69,  // 133: peripety.api.policy.v1.ApprovalService.ListApprovals:input_type -> peripety.api.policy.v1.ListApprovalsRequest
+	71,  // 134: peripety.api.policy.v1.ApprovalService.WatchApprovals:input_type -> peripety.api.policy.v1.WatchApprovalsRequest
+	73,  // 135: peripety.api.policy.v1.ApprovalService.ApproveCall:input_type -> peripety.api.policy.v1.ApproveCallRequest
+	75,  // 136: peripety.api.policy.v1.ApprovalService.DenyCall:input_type -> peripety.api.policy.v1.DenyCallRequest
+	27,  // 137: peripety.api.policy.v1.PolicyService.CompilePolicy:output_type -> peripety.api.policy.v1.CompilePolicyResponse
+	29,  // 138: peripety.api.policy.v1.PolicyService.VerifyPolicy:output_type -> peripety.api.policy.v1.VerifyPolicyResponse
+	32,  // 139: peripety.api.policy.v1.PolicyService.AnalyzePolicy:output_type -> peripety.api.policy.v1.AnalyzePolicyResponse
+	37,  // 140: peripety.api.policy.v1.PolicyService.ExplainPolicy:output_type -> peripety.api.policy.v1.ExplainPolicyResponse
+	40,  // 141: peripety.api.policy.v1.PolicyService.DiffPolicies:output_type -> peripety.api.policy.v1.DiffPoliciesResponse
+	42,  // 142: peripety.api.policy.v1.PolicyService.RunMutationTests:output_type -> peripety.api.policy.v1.RunMutationTestsResponse
+	44,  // 143: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:output_type -> peripety.api.policy.v1.GenerateCoverageScenariosResponse
+	47,  // 144: peripety.api.policy.v1.PolicyService.Decide:output_type -> peripety.api.policy.v1.DecideResponse
+	51,  // 145: peripety.api.policy.v1.PolicyService.DecideMany:output_type -> peripety.api.policy.v1.DecideManyResponse
+	53,  // 146: peripety.api.policy.v1.PolicyService.GetPolicy:output_type -> peripety.api.policy.v1.GetPolicyResponse
+	55,  // 147: peripety.api.policy.v1.PolicyService.ListPolicies:output_type -> peripety.api.policy.v1.ListPoliciesResponse
+	57,  // 148: peripety.api.policy.v1.PolicyService.DeletePolicy:output_type -> peripety.api.policy.v1.DeletePolicyResponse
+	59,  // 149: peripety.api.policy.v1.PolicyService.ResumePolicyRun:output_type -> peripety.api.policy.v1.ResumePolicyRunResponse
+	61,  // 150: peripety.api.policy.v1.PolicyService.GetPolicyRun:output_type -> peripety.api.policy.v1.GetPolicyRunResponse
+	63,  // 151: peripety.api.policy.v1.PolicyService.ListPolicyRuns:output_type -> peripety.api.policy.v1.ListPolicyRunsResponse
+	65,  // 152: peripety.api.policy.v1.PolicyService.CancelPolicyRun:output_type -> peripety.api.policy.v1.CancelPolicyRunResponse
+	67,  // 153: peripety.api.policy.v1.PolicyService.DeletePolicyRun:output_type -> peripety.api.policy.v1.DeletePolicyRunResponse
+	70,  // 154: peripety.api.policy.v1.ApprovalService.ListApprovals:output_type -> peripety.api.policy.v1.ListApprovalsResponse
+	72,  // 155: peripety.api.policy.v1.ApprovalService.WatchApprovals:output_type -> peripety.api.policy.v1.WatchApprovalsResponse
+	74,  // 156: peripety.api.policy.v1.ApprovalService.ApproveCall:output_type -> peripety.api.policy.v1.ApproveCallResponse
+	76,  // 157: peripety.api.policy.v1.ApprovalService.DenyCall:output_type -> peripety.api.policy.v1.DenyCallResponse
+	137, // [137:158] is the sub-list for method output_type
+	116, // [116:137] is the sub-list for method input_type
+	116, // [116:116] is the sub-list for extension type_name
+	116, // [116:116] is the sub-list for extension extendee
+	0,   // [0:116] is the sub-list for field type_name
 }
 
 func init() { file_peripety_api_policy_v1_policy_proto_init() }
@@ -6594,11 +6751,11 @@ func file_peripety_api_policy_v1_policy_proto_init() {
 		(*GenerateCoverageScenariosResponse_Scenario)(nil),
 		(*GenerateCoverageScenariosResponse_Covered_)(nil),
 	}
-	file_peripety_api_policy_v1_policy_proto_msgTypes[40].OneofWrappers = []any{
+	file_peripety_api_policy_v1_policy_proto_msgTypes[41].OneofWrappers = []any{
 		(*DecideOutcome_Result)(nil),
 		(*DecideOutcome_Error)(nil),
 	}
-	file_peripety_api_policy_v1_policy_proto_msgTypes[62].OneofWrappers = []any{
+	file_peripety_api_policy_v1_policy_proto_msgTypes[63].OneofWrappers = []any{
 		(*WatchApprovalsResponse_Waiting)(nil),
 		(*WatchApprovalsResponse_Ended_)(nil),
 	}
@@ -6607,8 +6764,8 @@ func file_peripety_api_policy_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_peripety_api_policy_v1_policy_proto_rawDesc), len(file_peripety_api_policy_v1_policy_proto_rawDesc)),
-			NumEnums:      8,
-			NumMessages:   77,
+			NumEnums:      9,
+			NumMessages:   78,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

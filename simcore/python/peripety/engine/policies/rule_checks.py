@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
+from zoneinfo import ZoneInfo
 
 from peripety.engine._reference.policy_values import EntrySet
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.checks.document_checks import check_expression
 from peripety.engine.policies.tool_checks import Presence, ToolSets, check_tools
-from peripety.engine.policies.types import UNKNOWN_TOOL
+from peripety.engine.policies.types import CONTEXT_PREFIX, UNKNOWN_TOOL
 from peripety.engine.schema_validation import MAX_FINDINGS, format_pointer
 from peripety.errors import Finding, Severity
 
@@ -143,6 +144,7 @@ def check_rules(spec: dict[str, Any], tools: ToolSets, lists: ExpandedLists) -> 
             place = f"/{section}/{index}"
             yield from _check_id(rule["id"], place, section, seen)
             yield from _check_condition(rule["when"], f"{place}/when", tools, lists)
+            yield from _check_context_use(rule, place, spec.get("context", {}))
 
 
 def _check_id(rule_id: str, place: str, section: str, seen: dict[str, str]) -> Iterator[Finding]:
@@ -188,6 +190,62 @@ def _check_condition(
         fitting &= allowed
     if "logic" in when:
         yield from check_expression(when["logic"], f"{place}/logic", _ConditionScope(tools, fitting))
+
+
+def check_context(context: Mapping[str, Any], tools: ToolSets) -> Iterator[Finding]:
+    """Yield the findings about the declared context."""
+    for name, declared in context.items():
+        place = f"/context/{name}"
+        yield from _check_names("UNKNOWN_TOOL", declared.get("tools", ()), f"{place}/tools", tools.by_name)
+        yield from _check_roles(declared.get("argument_roles", ()), f"{place}/argument_roles", tools)
+        if declared["kind"] == "provenance" and not declared.get("user") and "tools" not in declared:
+            message = "needs a source: user, tools or both"
+            yield Finding("BAD_CONTEXT", place, message)
+        zone = declared.get("zone")
+        if zone is not None and not _is_time_zone(zone):
+            yield Finding(
+                "BAD_CONTEXT", f"{place}/zone", f"unknown time zone '{zone}'; use a name such as UTC"
+            )
+
+
+def _is_time_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (KeyError, OSError, ValueError):
+        return False
+    return True
+
+
+def _check_context_use(rule: Mapping[str, Any], place: str, declared: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield the findings about the context that a rule refers to.
+
+    Context that is not supplied does not hold. So a rule that denies or escalates while it holds would not
+    apply without it, and the rules after it would decide.
+    """
+    when = rule["when"]
+    own = [role for role in when.get("roles", ()) if role.startswith(CONTEXT_PREFIX)]
+    for role in sorted({*own, *_find_context_names(when.get("logic"))}):
+        if role.removeprefix(CONTEXT_PREFIX) not in declared:
+            known = (f"{CONTEXT_PREFIX}{name}" for name in declared)
+            yield Finding("UNKNOWN_CONTEXT", f"{place}/when", unknown_name_message("context", role, known))
+    if own and rule["then"] != "allow":
+        message = (
+            f"a rule with {rule['then']} must not require {own[0]}; use it in a rule with allow, or negate it"
+            " in logic"
+        )
+        yield Finding("BAD_CONTEXT", f"{place}/when/roles", message[:300])
+
+
+def _find_context_names(logic: Any) -> Iterator[str]:
+    waiting = [logic]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str) and part.startswith(CONTEXT_PREFIX):
+            yield part
+        elif isinstance(part, dict):
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
 
 
 def _check_names(code: str, names: Sequence[str], place: str, known: Mapping[str, int]) -> Iterator[Finding]:
@@ -267,7 +325,12 @@ def check_policy(spec: dict[str, Any]) -> list[Finding]:
     tools, lists = ToolSets(spec["tools"]), ExpandedLists(spec.get("lists", {}))
     errors: list[Finding] = []
     warnings: list[Finding] = []
-    for finding in chain(check_tools(spec["tools"]), check_lists(lists), check_rules(spec, tools, lists)):
+    for finding in chain(
+        check_tools(spec["tools"]),
+        check_lists(lists),
+        check_context(spec.get("context", {}), tools),
+        check_rules(spec, tools, lists),
+    ):
         (errors if finding.severity is Severity.ERROR else warnings).append(finding)
         if len(errors) == MAX_FINDINGS:
             break

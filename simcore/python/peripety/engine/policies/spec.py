@@ -15,6 +15,8 @@ _Role = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[a-z][a-z0-
 _Pointer = Annotated[str, Field(max_length=512, pattern=r"^(/([^/~]|~[01])*)+$")]
 _Entry = Annotated[str, Field(min_length=1, max_length=4096)]
 _Kind = Literal["path", "domain", "email", "identifier"]
+_Day = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_Clock = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 _Names = Annotated[list[_Name], Field(min_length=1, max_length=512)]
 _Roles = Annotated[list[_Role], Field(min_length=1, max_length=64)]
 
@@ -78,6 +80,46 @@ class Condition(StrictModel):
     ) = None
 
 
+class RateContext(StrictModel):
+    """Fewer than `calls` calls were forwarded in the last `seconds`."""
+
+    kind: Literal["rate"]
+    calls: Annotated[int, Field(ge=1, le=100_000)]
+    seconds: Annotated[int, Field(ge=1, le=604_800)]
+    tools: Annotated[_Names | None, Field(description="The tools whose calls count; all by default.")] = None
+
+
+class TimeContext(StrictModel):
+    """The local time is on one of the days, at or after `start` and before `end`."""
+
+    kind: Literal["time"]
+    days: Annotated[list[_Day], Field(min_length=1, max_length=7)] | None = None
+    start: _Clock | None = None
+    end: _Clock | None = None
+    zone: Annotated[str, Field(max_length=64, description="IANA time zone; UTC by default.")] | None = None
+
+
+class StarterContext(StrictModel):
+    """One of these users of the operating system started the enforcement point."""
+
+    kind: Literal["starter"]
+    users: _Names
+
+
+class ProvenanceContext(StrictModel):
+    """Each value of the arguments with one of these roles comes from one of the sources."""
+
+    kind: Literal["provenance"]
+    argument_roles: _Roles
+    user: Annotated[bool | None, Field(description="The words of the user contain it.")] = None
+    tools: Annotated[_Names | None, Field(description="A result of one of these tools contains it.")] = None
+
+
+_Context = Annotated[
+    RateContext | TimeContext | StarterContext | ProvenanceContext, Field(discriminator="kind")
+]
+
+
 class Rule(StrictModel):
     """A decision about the requests that match a condition."""
 
@@ -97,5 +139,6 @@ class PolicySpec(StrictModel):
     name: _Name
     tools: Annotated[list[ToolAnnotation], Field(min_length=1, max_length=10_000)]
     lists: Annotated[dict[str, ValueList], Field(max_length=512)] | None = None
+    context: Annotated[dict[_Role, _Context], Field(max_length=64)] | None = None
     invariants: Annotated[list[Rule], Field(max_length=512)] | None = None
     rules: Annotated[list[Rule], Field(max_length=2048)]

@@ -17,6 +17,10 @@ NO_RULE = ""
 """Rule id of the default decision: a request that no rule matches is denied."""
 
 
+CONTEXT_PREFIX = "context."
+"""Prefix of the roles that stand for the declared context of a policy."""
+
+
 class Decision(Enum):
     """Decision about a request."""
 

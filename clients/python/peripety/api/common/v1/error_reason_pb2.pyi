@@ -909,6 +909,15 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Use an unchanged copy of the log. To start a new log, move the file away.
     """
+    ERROR_REASON_CONTEXT_MISSING: _ErrorReason.ValueType  # 713
+    """The policy declares context that this enforcement point cannot supply.
+
+    Why: Rules that require it would never allow a call.
+
+    Example: the proxy does not see the words of the user, and the policy declares `provenance` with `user`
+
+    Fix: Use an enforcement point that supplies it, or change the declaration.
+    """
     ERROR_REASON_COMMANDS_NOT_ALLOWED: _ErrorReason.ValueType  # 801
     """Group: Test generation
 
@@ -1958,6 +1967,15 @@ ERROR_REASON_LOG_BROKEN: ErrorReason.ValueType  # 712
 Why: Each line contains the hash of the line before.
 
 Fix: Use an unchanged copy of the log. To start a new log, move the file away.
+"""
+ERROR_REASON_CONTEXT_MISSING: ErrorReason.ValueType  # 713
+"""The policy declares context that this enforcement point cannot supply.
+
+Why: Rules that require it would never allow a call.
+
+Example: the proxy does not see the words of the user, and the policy declares `provenance` with `user`
+
+Fix: Use an enforcement point that supplies it, or change the declaration.
 """
 ERROR_REASON_COMMANDS_NOT_ALLOWED: ErrorReason.ValueType  # 801
 """Group: Test generation

@@ -250,6 +250,34 @@ RULE_ISSUE_KIND_OVERRIDDEN: RuleIssueKind.ValueType  # 4
 """An invariant decides every request that matches it."""
 Global___RuleIssueKind: _TypeAlias = RuleIssueKind  # noqa: Y015
 
+class _ConditionOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ConditionOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ConditionOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CONDITION_OUTCOME_UNSPECIFIED: _ConditionOutcome.ValueType  # 0
+    """Never sent by a server."""
+    CONDITION_OUTCOME_HOLDS: _ConditionOutcome.ValueType  # 1
+    """It holds."""
+    CONDITION_OUTCOME_DOES_NOT_HOLD: _ConditionOutcome.ValueType  # 2
+    """It does not hold."""
+    CONDITION_OUTCOME_UNEVALUATED: _ConditionOutcome.ValueType  # 3
+    """It cannot be evaluated. A rule that denies or escalates then applies, and a rule that allows does not."""
+
+class ConditionOutcome(_ConditionOutcome, metaclass=_ConditionOutcomeEnumTypeWrapper):
+    """Outcome of the condition of a rule."""
+
+CONDITION_OUTCOME_UNSPECIFIED: ConditionOutcome.ValueType  # 0
+"""Never sent by a server."""
+CONDITION_OUTCOME_HOLDS: ConditionOutcome.ValueType  # 1
+"""It holds."""
+CONDITION_OUTCOME_DOES_NOT_HOLD: ConditionOutcome.ValueType  # 2
+"""It does not hold."""
+CONDITION_OUTCOME_UNEVALUATED: ConditionOutcome.ValueType  # 3
+"""It cannot be evaluated. A rule that denies or escalates then applies, and a rule that allows does not."""
+Global___ConditionOutcome: _TypeAlias = ConditionOutcome  # noqa: Y015
+
 class _ApprovalOutcome:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -2043,6 +2071,9 @@ class DecideRequest(_message.Message):
 
     POLICY_FIELD_NUMBER: _builtins.int
     REQUEST_FIELD_NUMBER: _builtins.int
+    EXPLAIN_FIELD_NUMBER: _builtins.int
+    explain: _builtins.bool
+    """If true, the response has the rules that were considered."""
     @_builtins.property
     def policy(self) -> Global___PolicySource:
         """Required. The rules."""
@@ -2056,14 +2087,47 @@ class DecideRequest(_message.Message):
         *,
         policy: Global___PolicySource | None = ...,
         request: Global___PolicyRequest | None = ...,
+        explain: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy", "request", b"request"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy", "request", b"request"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "policy", b"policy", "request", b"request"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DecideRequest: _TypeAlias = DecideRequest  # noqa: Y015
+
+@_typing.final
+class ConsideredRule(_message.Message):
+    """A rule that was considered for a request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULE_ID_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    rule_id: _builtins.str
+    """Id of the rule."""
+    outcome: Global___ConditionOutcome.ValueType
+    """Outcome of its condition."""
+    path: _builtins.str
+    """JSON Pointer into the rule of the first member that did not hold or could not be evaluated; empty if the
+    condition holds.
+    """
+    def __init__(
+        self,
+        *,
+        rule_id: _builtins.str = ...,
+        outcome: Global___ConditionOutcome.ValueType = ...,
+        path: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "path", b"path", "rule_id", b"rule_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsideredRule: _TypeAlias = ConsideredRule  # noqa: Y015
 
 @_typing.final
 class DecideResponse(_message.Message):
@@ -2072,18 +2136,24 @@ class DecideResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RESULT_FIELD_NUMBER: _builtins.int
+    CONSIDERED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def result(self) -> Global___DecisionResult:
         """The decision and its reasons."""
+
+    @_builtins.property
+    def considered(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsideredRule]:
+        """With `explain`: the rules up to the one that decided, in order. Empty for a tool that the policy does not know."""
 
     def __init__(
         self,
         *,
         result: Global___DecisionResult | None = ...,
+        considered: _abc.Iterable[Global___ConsideredRule] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["considered", b"considered", "result", b"result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
