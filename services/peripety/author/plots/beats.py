@@ -9,6 +9,7 @@ repeated in a run. The choice depends on the scenario, the facts and the earlier
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
@@ -132,6 +133,7 @@ _CHAPTERS = (1 / 3, 2 / 3)
 _CHAPTER_TURNS = (5, 9)
 _CALLBACK_EVERY = 3
 _MAX_BEATS = 5
+_SHORT_UNITS = ("minute", "half_hour")
 
 
 class TurnBeats:
@@ -197,10 +199,19 @@ class TurnBeats:
         key = f"{self._scene.scenario.get('name')}|{sorted(self._moves.items())}|{self._turn}|{tag}|{line}"
         return hashlib.sha256(key.encode("utf-8", "replace")).digest()
 
+    def _is_too_long(self, line: str) -> bool:
+        """Return True if a line is about a day or a night, and the turns are minutes."""
+        unit = (self._scene.scenario.get("labels") or {}).get("state.time", {}).get("unit")
+        short = [self._common["units"][name] for name in _SHORT_UNITS]
+        edge = r"\b" if self._common["has_articles"] else ""
+        return unit in short and bool(
+            re.search(f"{edge}(?:{'|'.join(self._common['long_time'])}){edge}", line)
+        )
+
     def _choose(self, tag: str, lines: Iterable[str], **words: str | NounPhrase) -> Iterator[str]:
         """Yield one of the lines that fit and are not used yet, if such a line exists."""
         slots = {**self._slots, **words}
-        for line in sorted(lines, key=lambda line: self._rank(tag, line)):
+        for line in sorted(lines, key=lambda line: (self._is_too_long(line), self._rank(tag, line))):
             text = fill_line(line, slots)
             # A line is also the same with other words in its slots.
             fixed = longest_literal(line)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.author.plots.amounts import PlotClock, PlotStore, find_clock, find_scale, find_store
 from peripety.author.plots.phrases import fill_line, fill_phrase, join_list
 from peripety.author.plots.plot import (
-    USUAL_TURNS,
     PlotNumbers,
     build_bounds,
     build_decay,
@@ -27,101 +26,21 @@ from peripety.author.plots.plot import (
     find_top,
     gauge_path,
 )
-from peripety.author.plots.slots import choose_supply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from peripety.author.plots.phrases import Slots
     from peripety.author.plots.plot import Plot
-    from peripety.author.text_analysis.reading import Deadline, Reading
+    from peripety.author.text_analysis.reading import Reading
 
-_TURNS = range(10, 21)
 _PRESSURES = (1.0, 0.9, 1.1, 0.8, 1.2, 0.7, 1.35, 0.6, 1.5)
 _EASIER = {"easy": 0.85, "hard": 1.15}
 _RUNS = 256
 _PAR, _CURIOUS = (0.66, 0.93), (0.19, 0.45)
 _MIN_FAIL_RATE = 0.3
-_MIN_STORE = 12
 _PREMISE_LIMIT = 1_000
 _GOAL_SENTENCE = re.compile(r"^[^.,\u3002\uff0c]*\{goal\}[.\u3002]\s*")
-_MINUTES = {"minute": 1, "hour": 60, "day": 1440, "week": 10080, "month": 43200, "year": 525600}
-_SMALLER = {
-    "year": ("month", 12),
-    "month": ("day", 30),
-    "week": ("day", 7),
-    "day": ("hour", 24),
-    "hour": ("minute", 60),
-}
-_ISO = {"minute": "PT{}M", "hour": "PT{}H", "day": "P{}D", "week": "P{}W"}
-
-
-@dataclass(frozen=True, slots=True)
-class PlotClock:
-    """Time of a scenario.
-
-    Attributes:
-        turns: the number of turns.
-        step: the units of a turn.
-        unit: the unit, singular; empty without a known deadline.
-    """
-
-    turns: int = USUAL_TURNS
-    step: int = 1
-    unit: str = ""
-
-    @property
-    def duration(self) -> str:
-        """The duration of a turn; empty if it has no unit."""
-        if self.unit in _ISO:
-            return _ISO[self.unit].format(self.step)
-        minutes = _MINUTES.get(self.unit, 0) * self.step
-        return f"P{minutes // 1440}D" if minutes else ""
-
-
-def read_clock(deadline: Deadline | None) -> PlotClock:
-    """Return the clock of a deadline: as many turns as divide it into whole units."""
-    if deadline is None or deadline.amount <= 0 or deadline.amount != int(deadline.amount):
-        return PlotClock()
-    amount, unit = int(deadline.amount), deadline.unit
-    while unit in _MINUTES:
-        fitting = [turns for turns in _TURNS if amount % turns == 0]
-        if fitting:
-            turns = min(fitting, key=lambda turns: abs(turns - USUAL_TURNS))
-            return PlotClock(turns, amount // turns, unit)
-        if unit not in _SMALLER:
-            break
-        unit, many = _SMALLER[unit]
-        amount *= many
-    return PlotClock()
-
-
-def find_scale(plot: Plot, reading: Reading, clock: PlotClock) -> PlotNumbers:
-    """Return the scale of a reading before calibration."""
-    factors: dict[str, int | float] = {}
-    for name, gauge in plot.gauges.items():
-        if gauge.is_clock:
-            factors[name] = clock.step
-        elif gauge.is_store and (amount := _find_store_amount(reading)):
-            factors[name] = amount / gauge.start
-    return PlotNumbers(clock.turns, factors)
-
-
-def _find_store_amount(reading: Reading) -> int:
-    """Return the amount of the first supply, if the text gives one that can be counted down; 0 otherwise."""
-    supply = choose_supply(reading)
-    if supply is None:
-        return 0
-    for amount in reading.amounts:
-        is_whole = amount.value == int(amount.value)
-        if (
-            amount.of is not None
-            and amount.of.head == supply.head
-            and is_whole
-            and amount.value >= _MIN_STORE
-        ):
-            return int(amount.value)
-    return 0
 
 
 class PlotDocument:
@@ -162,8 +81,9 @@ class PlotDocument:
             note: a sentence about the words of the text, for the premise; may be empty.
             variation: 0 for the first attempt; another number starts the calibration elsewhere.
         """
-        clock = read_clock(self._reading.deadline)
-        scale = find_scale(self._plot, self._reading, clock)
+        clock = find_clock(self._reading)
+        store = find_store(self._reading, clock)
+        scale = find_scale(self._plot, clock, store)
         head = {
             "spec_version": "1.1",
             "id": spec_id,
@@ -174,7 +94,7 @@ class PlotDocument:
             "premise": self._build_premise(note),
             "opening": self._build_opening(),
         }
-        tail = self._build_texts(clock, scale)
+        tail = self._build_texts(clock, store, scale)
         easier = _EASIER.get(self._reading.difficulty, 1.0)
         return calibrate_plot(
             lambda pressure: {
@@ -287,7 +207,7 @@ class PlotDocument:
     def _gauge_text(self, name: str) -> Mapping[str, Any]:
         return find_gauge_text(self._texts, name)
 
-    def _build_texts(self, clock: PlotClock, scale: PlotNumbers) -> dict[str, Any]:
+    def _build_texts(self, clock: PlotClock, store: PlotStore, scale: PlotNumbers) -> dict[str, Any]:
         texts = self._texts
         ends = {**texts["losses"], self._plot.id: texts["win"]}
         return {
@@ -302,7 +222,7 @@ class PlotDocument:
                 }
                 for name, lines in texts["clues"].items()
             },
-            "labels": dict(self._build_labels(clock, scale)),
+            "labels": dict(self._build_labels(clock, store, scale)),
             "epilogues": {
                 name: self._pick(f"epilogue {name}", end["epilogue"]) for name, end in ends.items()
             },
@@ -323,17 +243,25 @@ class PlotDocument:
                 "secret": fill_phrase(secrets[self._choose(f"secret {entity}", len(secrets))], self._slots),
             }
 
-    def _build_labels(self, clock: PlotClock, scale: PlotNumbers) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _build_labels(
+        self, clock: PlotClock, store: PlotStore, scale: PlotNumbers
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
         yield gauge_path("seen"), {"name": self._common["seen"]["name"]}
         for name, gauge in self._plot.gauges.items():
             text = self._gauge_text(name)
-            unit = (
-                {"unit": self._common["units"].get(clock.unit, clock.unit)}
-                if gauge.is_clock and clock.unit
-                else {}
+            unit = clock.unit if gauge.is_clock else store.unit if gauge.is_store else ""
+            words = text["scarce"] if gauge.is_store and store.is_scarce else text["bands"]
+            line = text["name"]
+            if gauge.is_clock and "until" in self._slots:
+                line = self._common["until"]["name"]
+            yield (
+                gauge_path(name),
+                {
+                    "name": _as_title(self._fill(line)),
+                    **({"unit": self._common["units"].get(unit, unit)} if unit else {}),
+                    "bands": [*build_bands(words, find_top(gauge, name, scale))],
+                },
             )
-            bands = [*build_bands(text["bands"], find_top(gauge, name, scale))]
-            yield gauge_path(name), {"name": _as_title(self._fill(text["name"])), **unit, "bands": bands}
 
 
 def find_gauge_text(texts: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -82,6 +82,7 @@ def _address_actor(sentence: str) -> str:
 _LONGEST = 48
 _LONGEST_TEXT = 700
 _SHORTEST_TITLE = 6
+_TO_CLAUSE_END = r"[^.,;:!?\n\u2014]*"
 _CLAUSE_END = re.compile(r"[.,;:!?\u2014\u3002\uff0c\uff1b\uff01\uff1f](?!\d)")
 _NUMBERS = (
     *(
@@ -238,6 +239,7 @@ def _collect_texts(
         "told": addressed,
         "headline": "" if quotes else _find_headline(addressed),
         "time_left": _time_left(reading.deadline, common),
+        "until": "" if quotes else _until(reading, common),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -418,3 +420,20 @@ def _time_left(deadline: Deadline | None, common: Mapping[str, Any]) -> NounPhra
     number = _NUMBERS[amount] if amount < len(_NUMBERS) else str(amount)
     unit = deadline.unit if amount == 1 else f"{deadline.unit}s"
     return NounPhrase(f"{number} {unit}", is_plural=amount != 1, is_name=True)
+
+
+def _until(reading: Reading, common: Mapping[str, Any]) -> str:
+    """Return the words about the event that ends the time; empty for a length of time or other words."""
+    if reading.deadline is None or reading.deadline.amount or "until" not in common:
+        return ""
+    language, text = common["language"], reading.deadline.text
+    if language == "en":
+        found = re.search(rf"{re.escape(text)}{_TO_CLAUSE_END}", reading.text)
+        text = found[0] if found else text
+        text = address_player(text)
+        text = text[:1].lower() + text[1:].removesuffix(".")
+    is_own = language in _FIRST_PERSON and _FIRST_PERSON[language].search(text)
+    is_fit = (
+        re.fullmatch(common["until"]["words"], text) and len(text) <= _LONGEST and not _UNFIT.search(text)
+    )
+    return text if is_fit and not is_own else ""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
-from peripety.author.plots.document import read_clock
+from peripety.author.plots.amounts import find_clock, find_scale, find_store, read_clock
 from peripety.author.plots.plot import list_languages, list_plots, load_plot, load_texts
 from peripety.author.spec_author import author_from_text
 from peripety.author.text_analysis.languages import OFFLINE_MARK
-from peripety.author.text_analysis.reading import Amount, Deadline, Phrase
+from peripety.author.text_analysis.reading import Amount, Deadline, Phrase, read_text
 from peripety.scenario.certificate.types import CertificateOptions, CertificateVerdict
 from support.author_plots import document_of, subjects
 from support.scenario.batches import certified
@@ -117,7 +117,11 @@ def test_no_pair_of_actions_wins_by_repetition(plot: str) -> None:
     [
         (6, "week", 14, 3, "day"),
         (12, "day", 12, 1, "day"),
-        (6, "hour", 15, 24, "minute"),
+        (6, "hour", 12, 1, "half_hour"),
+        (7, "day", 14, 1, "half_day"),
+        (3, "day", 12, 6, "hour"),
+        (1, "night", 14, 1, "half_hour"),
+        (0, "night", 14, 1, "half_hour"),
         (14, "day", 14, 1, "day"),
         (2.5, "day", 14, 1, ""),
         (3, "turn", 14, 1, ""),
@@ -139,6 +143,55 @@ def test_an_amount_of_the_text_is_the_start_and_stays_whole(plot: str) -> None:
     assert engine.validate(json.dumps(spec)) == []
     assert all(isinstance(value, int) for value in numbers(spec["state"]))
     assert all(isinstance(value, int) for rule in spec["actions"] for value in numbers(rule["effects"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "time", "supply"),
+    [
+        ("We hold out until the ship comes. There is food for three days.", (72, "hour"), (72, "hour", True)),
+        ("Hold out until help comes. I have six weeks of cash left.", (42, "day"), (42, "day", True)),
+        (
+            "Resiste hasta que llegue la lluvia. Tienes agua para cinco d\u00edas.",
+            (120, "hour"),
+            (120, "hour", True),
+        ),
+        (
+            "Wir m\u00fcssen durchhalten. Ich habe Diesel f\u00fcr acht Stunden.",
+            (480, "minute"),
+            (480, "minute", True),
+        ),
+        (
+            "\u5fc5\u987b\u575a\u6301\u5230\u6551\u63f4\u5230\u6765\uff0c\u53ea\u5269\u4e03\u5929\u7684\u7164\u3002",
+            (168, "hour"),
+            (168, "hour", True),
+        ),
+        ("Hold out until help comes. There are five beds.", (14, ""), (85, "%", True)),
+        ("Hold out until help comes. I have almost no fuel.", (14, ""), (17, "", True)),
+        (
+            "Hold out until help comes. The food is in the cellar, and the deploy was six hours ago.",
+            (14, ""),
+            None,
+        ),
+    ],
+)
+def test_times_and_supplies_have_the_units_of_the_text(
+    text: str, time: tuple[int, str], supply: tuple[int, str, bool] | None
+) -> None:
+    reading, plot = read_text(text), load_plot("hold_out")
+    clock = find_clock(reading)
+    store = find_store(reading, clock)
+    assert (clock.turns * clock.step, clock.unit) == time
+    if supply is not None:
+        started = find_scale(plot, clock, store).to_amount("supply", plot.gauges["supply"].start)
+        assert (started, store.unit, store.is_scarce) == supply
+
+
+def test_a_scarce_supply_does_not_start_as_enough() -> None:
+    spec = author_from_text("Hold out until the last ship comes. There are five beds.", 1)
+    shown = spec["labels"]["state.supply"]
+    assert (shown["unit"], shown["bands"][-1]["word"]) == ("%", "barely enough")
+    assert spec["labels"]["state.time"]["name"] == "Time until the last ship comes"
+    assert engine.validate(json.dumps(spec)) == []
 
 
 def numbers(value: Any) -> Iterator[int | float]:
