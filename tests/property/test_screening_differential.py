@@ -17,7 +17,7 @@ from support.engine.backends import backend_named
 from support.engine.broken_specs import breaks, constraints, spoiled, spoiled_bytes
 from support.engine.seeded_specs import SHAPES, random_spec
 from support.engine.spec_generators import specs
-from support.engine.specs import full_spec
+from support.engine.specs import action, full_spec
 from support.examples import example_count
 
 EXAMPLES = example_count(150)
@@ -91,6 +91,7 @@ def later_spec() -> dict[str, Any]:
                 "steps": [
                     {**MOVE, "otherwise": "skip"},
                     {**MOVE, "otherwise": MOVE},
+                    {**MOVE, "when": {"!": [{"var": "state.flag"}]}, "otherwise": "skip"},
                     MOVE,
                 ],
             }
@@ -155,6 +156,17 @@ def test_each_constraint_of_the_later_schema_is_held() -> None:
         {"solutions": [{"id": "s", "steps": [MOVE]}] * 2},
         {"solutions": [{"id": "s", "steps": [{**MOVE, "otherwise": {"action": "act"}}]}]},
         {"solutions": [{"id": "s", "steps": [MOVE], "when": {"var": "state.zz"}}]},
+        {"solutions": [{"id": "s", "steps": [{**MOVE, "when": {"var": "state.zz"}}]}]},
+        {"solutions": [{"id": "s", "steps": [{**MOVE, "when": []}]}]},
+        {"solutions": [{"id": "s", "steps": [{**MOVE, "when": {">": [{"var": "state.a"}, 1]}}]}]},
+        {"solutions": [{"id": "s", "steps": [{**MOVE, "when": {"missing": ["state.a"]}}]}]},
+        {
+            "actions": [
+                action(
+                    "act", params=full_spec()["actions"][0]["params"], preconditions={"!": {"var": "state.a"}}
+                )
+            ]
+        },
         steps(n=4),
         steps(n=0.5),
         steps(n=-1),

@@ -225,9 +225,9 @@ def random_spec(
     if random.random() < story:
         spec = _Story(random, spec).spec()
     if random.random() < 0.5:
-        deals, actions = spec.get("deal", []), spec["actions"]
+        deals = spec.get("deal", [])
         spec["solutions"] = [
-            {"id": f"s{number}", **_some_when(random, deals), "steps": _steps(random, actions)}
+            {"id": f"s{number}", **_some_when(random, deals), "steps": _steps(random, spec)}
             for number in range(random.randint(1, 3))
         ]
     return spec
@@ -275,12 +275,16 @@ def _some_when(random: Random, deals: list[Json]) -> Json:
     return {"when": {"==": [{"var": ".".join(str(part) for part in parse_path(path))}, value]}}
 
 
-def _steps(random: Random, actions: list[Json]) -> list[Json]:
+def _steps(random: Random, spec: Json) -> list[Json]:
     """Return random steps; the parameters are legal, but the actions need not be."""
     steps: list[Json] = []
+    actions = spec["actions"]
+    conditions = [end["when"] for end in (*spec["loss_conditions"], *spec.get("win_conditions", ()))]
+    conditions += [{"!": [condition]} for condition in conditions]
     for _ in range(random.randint(1, 5)):
         otherwise = random.choice((None, "wait", "skip", _move(random, actions)))
-        steps.append({**_move(random, actions), **({"otherwise": otherwise} if otherwise else {})})
+        when = {"when": random.choice(conditions)} if random.random() < 0.3 else {}
+        steps.append({**when, **_move(random, actions), **({"otherwise": otherwise} if otherwise else {})})
     return steps
 
 

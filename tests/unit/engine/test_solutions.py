@@ -58,9 +58,10 @@ def solution(value: str) -> dict[str, Any]:
     return {"id": value, "when": {"==": [{"var": "state.k"}, value]}, "steps": [guess]}
 
 
-def step(name: str, otherwise: Any = None, **params: Any) -> dict[str, Any]:
+def step(name: str, otherwise: Any = None, when: Any = None, **params: Any) -> dict[str, Any]:
     return {
         "action": name,
+        **({} if when is None else {"when": when}),
         **({"params": params} if params else {}),
         **({"otherwise": otherwise} if otherwise else {}),
     }
@@ -145,6 +146,89 @@ def test_a_step_may_be_preceded_by_another_action(core: Backend) -> None:
 
 def test_another_action_that_is_not_legal_is_a_wait(core: Backend) -> None:
     assert path(core, [step("late", step("late"))]) == ()
+
+
+EARLY: dict[str, Any] = {"<": [{"var": "state.b"}, 2]}
+NEVER: dict[str, Any] = {"<": [{"+": ["x", 1]}, 1]}
+
+
+@pytest.mark.parametrize(
+    ("steps", "taken"),
+    [
+        ([step("one", when=EARLY), step("two")], ("one", "two", "two", "two", "two", "two")),
+        ([step("one", "skip", when=EARLY), step("two")], ("one", "two", "two", "two", "two", "two")),
+        ([step("one", "wait", when=EARLY), step("two")], ("one", "two")),
+        ([step("one", step("two"), when={"!": [EARLY]})], ("two", "two", "one", "one", "one", "one")),
+        ([step("late", when=EARLY), step("one")], ()),
+        ([step("late", "skip", when=EARLY), step("one")], ("one",) * 6),
+        ([step("one", when=NEVER), step("two", when={})], ("two",) * 6),
+        ([step("one", when=NEVER)], ()),
+        ([step("late", "skip"), step("one", when={"==": [{"var": "turn"}, 2]}), step("two", when=EARLY)],
+         ("two", "one", "late", "late", "late", "late")),
+    ],
+)  # fmt: skip
+def test_a_step_with_a_condition_is_left_out_while_it_does_not_hold(
+    core: Backend, steps: list[Any], taken: tuple[str, ...]
+) -> None:
+    assert path(core, steps) == taken
+
+
+def reading(**when: Any) -> dict[str, Any]:
+    """A guess at what was dealt, with a clue about it, and one solution for all deals."""
+    is_right = {"==": [{"var": "params.who"}, {"var": "state.hidden.k"}]}
+    texts = {value: f"It is {value}." for value in "xyz"}
+    guesses = [
+        {**step("guess", who=value), "when": {"==": [{"var": "state.clues.told"}, text]}}
+        for value, text in texts.items()
+    ]
+    return spec(
+        spec_version="1.1",
+        state={"score": 0, "hidden": {"k": "x"}},
+        horizon=8,
+        deal=[{"id": "k", "path": "state.hidden.k", "values": [*texts]}],
+        clues={"told": {"text": {"deal": "k", "texts": texts}}},
+        actions=[
+            action("look", [{"op": "reveal", "clue": "told"}]),
+            action(
+                "guess",
+                [{"op": "set", "path": "state.score", "value": "score"}],
+                params=WHO,
+                derives={"score": {"if": [is_right, 1, -1]}},
+            ),
+        ],
+        loss_conditions=[at_most("wrong", "state.score", -1), at_most("never", "state.score", -2)],
+        win_conditions=[{"id": "right", "when": {"==": [{"var": "state.score"}, 1]}}],
+        solutions=[
+            {
+                "id": "reader",
+                "steps": [{**step("look"), "when": {"!": [{"known": "told"}]}, **when}, *guesses],
+            }
+        ],
+    )
+
+
+def test_one_solution_is_for_all_deals_by_what_a_clue_reveals(core: Backend) -> None:
+    report = play(core, reading(), runs=90)
+    assert (report.won, report.lost) == (90, 0)
+    assert report.detail is not None
+    assert report.detail.win_paths == ((("look", "guess"), 90),)
+
+
+@pytest.mark.parametrize(
+    ("when", "found"),
+    [
+        ({"known": "zz"}, [("UNKNOWN_CLUE", "/when/known")]),
+        ({"==": [{"var": "state.zz"}, 1]}, [("UNKNOWN_PATH", "/when/==/0/var")]),
+        ({"==": [{"var": "state.hidden.k"}, "x"]}, [("HIDDEN_IN_STEP", "/when")]),
+        ({"!!": [{"var": "state.hidden"}]}, [("HIDDEN_IN_STEP", "/when")]),
+        ({"missing": ["state.hidden.k"]}, [("HIDDEN_IN_STEP", "/when")]),
+        ({"==": [{"var": "state.score"}, 0]}, []),
+        ({}, []),
+    ],
+)
+def test_the_condition_of_a_step_is_checked(when: dict[str, Any], found: list[tuple[str, str]]) -> None:
+    findings = engine.validate(json.dumps(reading(when=when)).encode())
+    assert [(one.code, one.path.removeprefix("/solutions/0/steps/0")) for one in findings] == found
 
 
 def test_steps_that_are_all_skipped_are_a_wait(core: Backend) -> None:

@@ -241,29 +241,15 @@ def _goal_directions(spec: dict[str, Any]) -> dict[str, set[int]]:
     needed: list[Any] = [win["when"] for win in spec.get("win_conditions", [])]
     lowered = lower(spec).spec
     wins = [win["when"] for win in lowered.get("win_conditions", [])]
-    read = set(chain.from_iterable(map(list_read_paths, wins)))
+    read = set(chain.from_iterable(map(engine.list_read_paths, wins)))
     left = [variant for action in lowered["actions"] for variant in engine.list_variants(action)]
-    while useful := [action for action in left if are_related(list_written_paths(action), read)]:
+    while useful := [action for action in left if engine.are_related(list_written_paths(action), read)]:
         left = [action for action in left if action not in useful]
         needed += [action["preconditions"] for action in useful]
-        read.update(chain.from_iterable(list_read_paths(action["preconditions"]) for action in useful))
+        read.update(chain.from_iterable(engine.list_read_paths(action["preconditions"]) for action in useful))
     for reading in chain.from_iterable(map(find_compared_values, needed)):
         goals.setdefault(reading.path, set()).add(reading.direction)
     return goals
-
-
-def list_read_paths(logic: Any) -> Iterator[str]:
-    """Yield the paths that an expression reads, as effects write them."""
-    if isinstance(logic, list):
-        for item in logic:
-            yield from list_read_paths(item)
-    elif isinstance(logic, dict):
-        for operator, operand in logic.items():
-            name = operand[0] if isinstance(operand, list) and operand else operand
-            if operator == "var" and isinstance(name, str):
-                yield engine.variable_to_path(name)
-            else:
-                yield from list_read_paths(operand)
 
 
 def list_written_paths(rule: dict[str, Any]) -> list[str]:
@@ -273,14 +259,6 @@ def list_written_paths(rule: dict[str, Any]) -> list[str]:
         *paths,
         *chain.from_iterable(list_written_paths(one) for one in rule["effects"] if "effects" in one),
     ]
-
-
-def are_related(written: Iterable[str], read: Iterable[str]) -> bool:
-    """Return True if a written path of the state is one that is read, or is above or below it."""
-    ways = [
-        [engine.parse_path(text) for text in paths if text.startswith("state")] for paths in (written, read)
-    ]
-    return any(one[: len(other)] == other[: len(one)] for one in ways[0] for other in ways[1])
 
 
 def _distance_from_loss(value: float, found: Iterable[ComparedValue], world: engine.RuleData) -> float | None:

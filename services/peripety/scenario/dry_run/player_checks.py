@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from peripety import engine
 from peripety.engine.lowering import lower
 from peripety.errors import Finding, Severity
-from peripety.scenario.dry_run.drift import are_related, list_read_paths, list_written_paths
+from peripety.scenario.dry_run.drift import list_written_paths
 from peripety.scenario.dry_run.player_texts import (
     describe_figures,
     describe_use,
@@ -234,15 +234,19 @@ def find_decision(spec: dict[str, Any]) -> tuple[str, int] | None:
     """
     lowered = lower(spec).spec
     won, lost = (
-        {path for end in lowered.get(f"{kind}_conditions", []) for path in list_read_paths(end["when"])}
+        {
+            path
+            for end in lowered.get(f"{kind}_conditions", [])
+            for path in engine.list_read_paths(end["when"])
+        }
         for kind in ("win", "loss")
     )
     found: list[tuple[str, int]] = []
     for written, action in zip(spec["actions"], lowered["actions"], strict=True):
         count = prod(map(_count_choices, action["params"].values()))
         paths = {path for variant in engine.list_variants(action) for path in list_written_paths(variant)}
-        is_final = written.get("once") or are_related(paths, lost)
-        if count > 1 and is_final and are_related(paths, won):
+        is_final = written.get("once") or engine.are_related(paths, lost)
+        if count > 1 and is_final and engine.are_related(paths, won):
             found.append((action["id"], count))
     return max(found, key=lambda one: one[1], default=None)
 
@@ -264,7 +268,7 @@ def is_open(spec: dict[str, Any]) -> bool:
         for rule in lower(spec).spec.get(section, [])
         for key in keys
     ]
-    paths = {path for logic in rules for path in list_read_paths(logic)}
+    paths = {path for logic in rules for path in engine.list_read_paths(logic)}
     return not any(
         path.startswith(("state.hidden", "state.private")) and not path.startswith("state.hidden.once")
         for path in paths

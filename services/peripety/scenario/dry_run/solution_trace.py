@@ -65,10 +65,11 @@ def _describe(found: dict[str, list[int]], text: str) -> Iterator[str]:
             yield f"{text.format(what)} in {count}, at the median in turn {median_low(found[what])}"
 
 
-def _is_for(program: Program, state: State, solution: dict[str, Any]) -> bool:
+def _is_for(program: Program, state: State, part: dict[str, Any]) -> bool:
+    """Return True if the condition of a solution or of a step holds."""
     data = _read_data(state, program.spec.get("entities", []), {})
     try:
-        return "when" not in solution or bool(engine.evaluate({"!!": [solution["when"]]}, data))
+        return not part.get("when") or bool(engine.evaluate({"!!": [part["when"]]}, data))
     except PeripetyError:
         return False
 
@@ -178,10 +179,11 @@ class _Trace:
     def _move(self) -> None:
         for _ in self._steps:
             step, following = self._steps[self._next], (self._next + 1) % len(self._steps)
-            if self._act(step):
+            is_due = _is_for(self._program, self._state, step)
+            if is_due and self._act(step):
                 self._next = following
                 return
-            otherwise = step.get("otherwise", "wait")
+            otherwise = step.get("otherwise", "wait" if is_due else "skip")
             if otherwise != "skip":
                 if otherwise == "wait" or not self._act(otherwise):
                     self.illegal.setdefault(self._name(self._next), self._state.turn + 1)

@@ -22,7 +22,6 @@ from peripety.scenario.certificate.statistics import find_report
 from peripety.scenario.certificate.types import Certificate, CertificateOptions, Rate
 from peripety.scenario.dry_run.player_checks import check_new_document
 from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
-from peripety.scenario.generation.hidden_preconditions import find_hidden_preconditions
 from peripety.scenario.generation.number_trials import try_numbers
 from peripety.scenario.spec_sections import part_name_at
 from peripety.scenario.types import (
@@ -46,7 +45,9 @@ if TYPE_CHECKING:
 
 _MIN_RISK = 0.1
 
-_REJECTING_WARNINGS = frozenset({"NEVER_WON", "CHOICES_DO_NOT_MATTER", "LOST_AT_ONCE", "WON_AT_ONCE"})
+_REJECTING_WARNINGS = frozenset(
+    {"NEVER_WON", "CHOICES_DO_NOT_MATTER", "LOST_AT_ONCE", "WON_AT_ONCE", "DEAL_IN_PRECONDITION"}
+)
 """Warnings that reject a new document, although a registered scenario may have them."""
 
 
@@ -233,9 +234,8 @@ class SpecEvaluator:
         if self._level > ValidationLevel.SCHEMA:
             found = validate_document(data, self._level)
             found += _risk_findings(document, self._least_risk)
-            if document["spec_version"] != "1.0" and not filter_errors(found):
-                found += find_hidden_preconditions(document)
-        return SpecEvaluation(engine.parse_scenario(data), EvaluationDepth.RULES, tuple(found))
+        evaluation = SpecEvaluation(engine.parse_scenario(data), EvaluationDepth.RULES, ())
+        return self._with_findings(evaluation, EvaluationDepth.RULES, found)
 
     def _after_gate(self, proven: SpecEvaluation, trial: GateWithRepair) -> SpecEvaluation:
         """Return the evaluation after the gate; moves of a failed repair are dropped."""
@@ -274,7 +274,9 @@ def tolerated_codes(document: Mapping[str, Any], findings: Iterable[Finding]) ->
         document: a valid specification.
         findings: its warnings at registration.
     """
-    warned = {finding.code for finding in findings} & _REJECTING_WARNINGS
+    # A version stored by an earlier release has no warning that is new since.
+    static = engine.validate(engine.canonicalize(document))
+    warned = {finding.code for finding in (*findings, *static)} & _REJECTING_WARNINGS
     return frozenset(warned | {finding.code for finding in _risk_findings(document, _MIN_RISK)})
 
 

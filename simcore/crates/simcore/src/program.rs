@@ -74,14 +74,16 @@ pub(crate) struct Solution {
     pub(crate) steps: Vec<SolutionStep>,
 }
 
-/// A move of a solution, and what to do while it is not legal.
+/// A move of a solution, when it is made, and what to do while it is not legal.
 #[derive(Debug)]
 pub(crate) struct SolutionStep {
+    pub(crate) when: Option<Rule>,
     pub(crate) action: Move,
-    pub(crate) otherwise: Otherwise,
+    /// By default a step whose condition does not hold is skipped, and one that is not legal waits.
+    pub(crate) otherwise: Option<Otherwise>,
 }
 
-/// The replacement of a step that is not legal.
+/// The replacement of a step that is not legal or whose condition does not hold.
 #[derive(Debug)]
 pub(crate) enum Otherwise {
     Wait,
@@ -261,12 +263,14 @@ impl Solution {
             steps: document::map_items(document::list_or_empty(solution, "steps")?, |_, step| {
                 let step = document::object(step)?;
                 let otherwise = match step.get("otherwise").map(Json::view) {
-                    None | Some(View::Text("wait")) => Otherwise::Wait,
-                    Some(View::Text("skip")) => Otherwise::Skip,
-                    Some(View::Object(other)) => Otherwise::Act(Move::new(other, actions)?),
+                    None => None,
+                    Some(View::Text("wait")) => Some(Otherwise::Wait),
+                    Some(View::Text("skip")) => Some(Otherwise::Skip),
+                    Some(View::Object(other)) => Some(Otherwise::Act(Move::new(other, actions)?)),
                     Some(_) => return Err(document::invalid("a step does something unknown instead")),
                 };
-                Ok(SolutionStep { action: Move::new(step, actions)?, otherwise })
+                let when = step.get("when").map(|when| Rule::compile(when, fields));
+                Ok(SolutionStep { when, action: Move::new(step, actions)?, otherwise })
             })?,
         })
     }

@@ -10,7 +10,8 @@ use crate::canonical_json::{self, Members};
 use crate::change_log::{ChangeLog, Draw, Failure};
 use crate::effects::{Compiling, Effect, Transaction};
 use crate::error::{Code, Error, Result};
-use crate::program::{Action, Condition, Program, Solution};
+use crate::jsonlogic::Rule;
+use crate::program::{Action, Condition, Program};
 use crate::rng::{draw, stream_key, unit};
 use crate::state::{Lasting, State, Status};
 use crate::strict_json;
@@ -106,11 +107,11 @@ fn act_result(reasons: &[Failure], record: &ChangeLog) -> Result<String> {
     Ok(out)
 }
 
-/// Return true if a solution is for this state. A condition that fails counts as false.
-pub(crate) fn is_for(program: &Program, state: &State, solution: &Solution) -> bool {
+/// Return true if the condition of a solution or of a step holds. One that fails counts as false.
+pub(crate) fn is_for(program: &Program, state: &State, when: Option<&Rule>) -> bool {
     let mut record = ChangeLog::new(false);
     let holds = |when| rule_execution::holds(program, state, when, &EMPTY_OBJECT, &mut record);
-    solution.when.as_ref().map_or(Ok(true), holds).unwrap_or(false)
+    when.map_or(Ok(true), holds).unwrap_or(false)
 }
 
 /// Take an action. Return the reasons for its rejection, if any.

@@ -49,9 +49,8 @@ from peripety.engine.documents import (
 )
 from peripety.engine.json_values import extend_hash_chain, loads, start_hash_chain
 from peripety.engine.lowering import lower
-from peripety.engine.paths import format_path
+from peripety.engine.paths import are_related, format_path, list_read_paths, variable_to_path
 from peripety.engine.paths import parse_path as _parse_path
-from peripety.engine.paths import split_variable as _split_variable
 from peripety.engine.policies.policy import (
     Policy,
     PreparedRequests,
@@ -126,6 +125,7 @@ __all__ = [
     "ValidationResult",
     "View",
     "Visibility",
+    "are_related",
     "canonicalize",
     "compile",
     "compile_canonical",
@@ -139,6 +139,7 @@ __all__ = [
     "extend_hash_chain",
     "format_path",
     "list_narrator_permissions",
+    "list_read_paths",
     "list_variants",
     "loads",
     "parse",
@@ -187,15 +188,6 @@ def list_variants(rule: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not rule.get("params"):
         return [dict(rule)]
     return [variant.action for variant in expand_action(dict(rule))] or [dict(rule)]
-
-
-def variable_to_path(name: str) -> str:
-    """Convert a variable of a condition to a path of effects.
-
-    `state.a.2` becomes `state.a["2"]`; a variable that reads all data becomes "".
-    """
-    segments = _split_variable(name)
-    return format_path(segments) if segments else ""
 
 
 def list_narrator_permissions(spec: Mapping[str, Any]) -> tuple[NarratorPermission, ...]:

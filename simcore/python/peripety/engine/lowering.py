@@ -253,6 +253,11 @@ class _Lowerer:
                     {**one, "when": self._lower_logic(one["when"])} if "when" in one else one
                     for one in spec[section]
                 ]
+        for solution in spec.get("solutions", ()):
+            solution["steps"] = [
+                {**step, "when": self._lower_logic(step["when"])} if "when" in step else step
+                for step in solution["steps"]
+            ]
         return Lowering(spec, self._places)
 
     # --- state ---
@@ -370,7 +375,7 @@ class _Lowerer:
             deals = [self._deals[name] for name in list_dealt_params(solution) if name in self._deals]
             if not deals or prod(len(deal["values"]) for deal in deals) > MAX_SOLUTIONS:
                 self._places[f"/solutions/{len(lowered)}"] = f"/solutions/{index}"
-                lowered.append(solution)
+                lowered.append(dict(solution))
                 continue
             for number, values in enumerate(product(*(deal["values"] for deal in deals))):
                 self._places[f"/solutions/{len(lowered)}"] = f"/solutions/{index}"

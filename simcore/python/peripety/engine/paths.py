@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from peripety.engine import strict_json
 from peripety.engine.backend_protocol import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 Path = tuple[str | int, ...]
 
@@ -150,3 +153,42 @@ def get_child(value: Any, segment: str | int) -> Any:
     if isinstance(value, list) and isinstance(segment, int) and segment < len(value):
         return value[segment]
     return MISSING
+
+
+def variable_to_path(name: str) -> str:
+    """Convert a variable of a condition to a path of effects.
+
+    `state.a.2` becomes `state.a["2"]`; a variable that reads all data becomes "".
+    """
+    segments = split_variable(name)
+    return format_path(segments) if segments else ""
+
+
+def list_read_paths(logic: Any) -> Iterator[str]:
+    """Yield the paths that an expression reads, as effects write them."""
+    if isinstance(logic, list):
+        for item in logic:
+            yield from list_read_paths(item)
+    elif isinstance(logic, dict):
+        for operator, operand in logic.items():
+            name = operand[0] if isinstance(operand, list) and operand else operand
+            if operator == "var" and isinstance(name, str):
+                yield variable_to_path(name)
+            else:
+                yield from list_read_paths(operand)
+            if operator in {"missing", "missing_some"}:
+                yield from (variable_to_path(text) for text in _list_texts(operand))
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _list_texts(item)
+    elif isinstance(value, str):
+        yield value
+
+
+def are_related(written: Iterable[str], read: Iterable[str]) -> bool:
+    """Return True if a written path of the state is one that is read, or is above or below it."""
+    ways = [[parse_path(text) for text in paths if text.startswith("state")] for paths in (written, read)]
+    return any(one[: len(other)] == other[: len(one)] for one in ways[0] for other in ways[1])

@@ -437,11 +437,16 @@ class SolutionMove(StrictModel):
 
 
 class SolutionStep(SolutionMove):
-    """A move of a solution."""
+    """A move of a solution, and when it is made."""
 
+    when: _Logic | None = Field(
+        default=None,
+        description="The step is left out while this does not hold. It reads only what the player sees.",
+    )
     otherwise: Literal["wait", "skip"] | SolutionMove | None = Field(
         default=None,
-        description="What to do while the move is not legal: wait (the default), skip it, or another move.",
+        description="What to do while the move is not legal: wait (the default), skip it, or another move. It"
+        " is also done while `when` does not hold; the default is then to skip the step.",
     )
 
 

@@ -38,7 +38,7 @@ from peripety.scenario.types import (
     SpecGenerated,
     ValidationLevel,
 )
-from support.engine.specs import as_bytes, chance, program, siege, spec
+from support.engine.specs import action, as_bytes, chance, program, siege, spec
 from support.gateway.fake_gateway import FakeGateway
 from support.scenario.batches import WORKERS
 from support.scenario.generation import ANSWERS
@@ -172,6 +172,29 @@ async def test_a_caller_who_does_not_wait_for_more_runs_is_told_so(monkeypatch: 
     with pytest.raises(ResourceExhaustedError):
         async with call_context.timeout_at_deadline(MAX_SECONDS):
             await judged(PLAYED, ValidationLevel.DRY_RUN)
+
+
+def test_an_amendment_may_leave_what_its_scenario_has() -> None:
+    dealt = spec(
+        spec_version="1.1",
+        state={"a": 1, "hidden": {"k": 1}},
+        deal=[{"id": "k", "path": "state.hidden.k", "values": [1, 2]}],
+        actions=[action("act", preconditions={"==": [{"var": "state.hidden.k"}, 1]})],
+    )
+    assert tolerated_codes(dealt, ()) == {"DEAL_IN_PRECONDITION"}
+
+
+async def test_a_new_document_is_refused_for_a_precondition_that_reads_a_deal() -> None:
+    dealt = spec(
+        spec_version="1.1",
+        state={"a": 1, "hidden": {"k": 1}},
+        deal=[{"id": "k", "path": "state.hidden.k", "values": [1, 2]}],
+        actions=[action("act", preconditions={"==": [{"var": "state.hidden.k"}, 1]})],
+    )
+    judgement, _ = await judged(dealt, ValidationLevel.STATIC)
+    assert codes(judgement.errors) == ["DEAL_IN_PRECONDITION"]
+    insisted = tolerated_codes(dealt, ())
+    assert (await judged(dealt, ValidationLevel.STATIC, insisted=insisted))[0].errors == ()
 
 
 RISKLESS = "A day on which nothing can go wrong."

@@ -11,7 +11,7 @@ use super::world::{World, state_path};
 use crate::durations;
 use crate::json_node::{Members, Node};
 use crate::limits::{forbidden_key, looks_like_code};
-use crate::paths::{FORBIDDEN_KEYS, Step};
+use crate::paths::{FORBIDDEN_KEYS, Step, variable_steps};
 use crate::program::derive_order;
 use crate::state::{MAX_STATE_NODES, MAX_STATE_TEXT, Size};
 use crate::strict_json::{MAX_DEPTH, MAX_SAFE_INTEGER};
@@ -61,9 +61,55 @@ fn is_story<'a>(spec: &Spec<'a>, world: &World<'a>) -> bool {
         && spec.epilogues.iter().all(|(id, _)| spec.losses.iter().chain(&spec.wins).any(|end| end.id == *id))
         && spec.labels.iter().all(|(path, _)| is_path(path, world))
         && spec.solutions.iter().all(|solution| {
-            is_operation(solution.when, Scope::for_condition(world), 1)
-                && solution.moves.iter().all(|step| is_move(step, spec))
+            let is_condition = |when| is_operation(when, Scope::for_condition(world), 1);
+            is_condition(solution.when)
+                && solution
+                    .steps
+                    .iter()
+                    .all(|step| is_condition(step.when) && step.moves.iter().all(|one| is_move(one, spec)))
         })
+        && reads_visible(spec)
+}
+
+/// Return True if no precondition and no step of a solution reads what may be hidden.
+///
+/// It is strict: a value counts as hidden if any entity does not see a part of it.
+fn reads_visible(spec: &Spec<'_>) -> bool {
+    if !spec.is_later {
+        return true;
+    }
+    let mut hidden: Vec<Vec<String>> =
+        ["hidden", "private"].iter().map(|name| vec!["state".to_owned(), (*name).to_owned()]).collect();
+    let labels = spec.visibility.iter().filter(|label| !label.is_public);
+    hidden.extend(labels.filter_map(|label| state_path(label.path)).map(|path| spell(&path)));
+    let steps = spec.solutions.iter().flat_map(|solution| &solution.steps);
+    let conditions = spec.actions.iter().map(|action| action.when).chain(steps.map(|step| step.when));
+    conditions.into_iter().all(|condition| !mentions(&Node::Object(condition), &hidden))
+}
+
+/// Return True if a text of an expression is a variable that overlaps a path.
+fn mentions(logic: &Node<'_>, paths: &[Vec<String>]) -> bool {
+    match logic {
+        Node::Array(items) => items.iter().any(|item| mentions(item, paths)),
+        Node::Object(members) => members.iter().any(|(_, member)| mentions(member, paths)),
+        Node::Text(text) if text.starts_with("state") => {
+            let mut steps = Vec::new();
+            variable_steps(text, &mut steps);
+            let read = spell(&steps);
+            paths.iter().any(|path| path.iter().zip(&read).all(|(one, other)| one == other))
+        }
+        _ => false,
+    }
+}
+
+/// Return the steps of a path as texts, in which an index equals a key of its digits.
+fn spell(path: &[Step<'_>]) -> Vec<String> {
+    path.iter()
+        .map(|step| match step {
+            Step::Name(name) => name.to_string(),
+            Step::Index(index) => index.to_string(),
+        })
+        .collect()
 }
 
 /// Return True if the action of a move exists and its parameters are legal.

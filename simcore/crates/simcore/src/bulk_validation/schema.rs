@@ -9,7 +9,7 @@ use super::shapes::{
     rate, seed, text,
 };
 use super::spec::{
-    Bound, Condition, Deal, Due, Effect, Kind, Move, Operation, Param, Rule, Solution, Spec, Viewers,
+    Bound, Condition, Deal, Due, Effect, Kind, Move, Operation, Param, Rule, Solution, Spec, Step, Viewers,
 };
 use crate::json_node::{Member, Node};
 
@@ -107,19 +107,21 @@ fn solution<'a>(value: &Node<'a>) -> Option<Solution<'a>> {
             _ => return None,
         }
     }
-    Some(Solution { id: own_id?, when, moves: steps?.into_iter().flatten().collect() })
+    Some(Solution { id: own_id?, when, steps: steps? })
 }
 
-/// Return the move of a step, and the one that replaces it.
-fn step<'a>(value: &Node<'a>) -> Option<Vec<Move<'a>>> {
+fn step<'a>(value: &Node<'a>) -> Option<Step<'a>> {
     let members = object(value)?;
-    let otherwise = members.iter().find(|(key, _)| *key == "otherwise");
-    let mut moves = vec![move_of(members, usize::from(otherwise.is_some()))?];
+    let find = |name: &str| members.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
+    let (when, otherwise) = (find("when"), find("otherwise"));
+    let others = usize::from(when.is_some()) + usize::from(otherwise.is_some());
+    let mut moves = vec![move_of(members, others)?];
     match otherwise {
-        None | Some((_, Node::Text("wait" | "skip"))) => {}
-        Some((_, other)) => moves.push(move_of(object(other)?, 0)?),
+        None | Some(Node::Text("wait" | "skip")) => {}
+        Some(other) => moves.push(move_of(object(other)?, 0)?),
     }
-    Some(moves)
+    let when: &[Member<'a>] = if let Some(when) = when { object(when)? } else { &[] };
+    Some(Step { when, moves })
 }
 
 /// Return the move of an object with some other members.
@@ -378,10 +380,12 @@ fn due<'a>(value: &Node<'a>) -> Option<Due<'a>> {
 
 fn viewers<'a>(value: &Node<'a>) -> Option<Viewers<'a>> {
     match object(value)? {
-        [("path", seen), ("to", Node::Text("public" | "hidden"))] => {
-            Some(Viewers { path: path(seen)?, to: Vec::new() })
+        [("path", seen), ("to", Node::Text(to @ ("public" | "hidden")))] => {
+            Some(Viewers { path: path(seen)?, to: Vec::new(), is_public: *to == "public" })
         }
-        [("path", seen), ("to", to)] => Some(Viewers { path: path(seen)?, to: list(to, 1, 64, id)? }),
+        [("path", seen), ("to", to)] => {
+            Some(Viewers { path: path(seen)?, to: list(to, 1, 64, id)?, is_public: false })
+        }
         _ => None,
     }
 }

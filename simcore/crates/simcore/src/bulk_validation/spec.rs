@@ -33,7 +33,13 @@ pub(super) struct Spec<'a> {
 pub(super) struct Solution<'a> {
     pub(super) id: &'a str,
     pub(super) when: &'a [Member<'a>],
-    /// All moves, with those that replace a step.
+    pub(super) steps: Vec<Step<'a>>,
+}
+
+/// A step of a solution.
+pub(super) struct Step<'a> {
+    pub(super) when: &'a [Member<'a>],
+    /// The move, and the one that replaces it.
     pub(super) moves: Vec<Move<'a>>,
 }
 
@@ -118,6 +124,7 @@ pub(super) enum Due<'a> {
 /// The viewers of a path.
 pub(super) struct Viewers<'a> {
     pub(super) path: &'a str,
-    /// Entities. Empty for all of them.
+    /// Entities. Empty for all of them and for none.
     pub(super) to: Vec<&'a str>,
+    pub(super) is_public: bool,
 }

@@ -146,18 +146,20 @@ impl<'a> Interpreter<'a> {
         let program = self.program;
         let steps = *memory.steps.get_or_insert_with(|| {
             let fitting: Vec<_> =
-                program.solutions.iter().filter(|one| is_for(program, state, one)).collect();
+                program.solutions.iter().filter(|one| is_for(program, state, one.when.as_ref())).collect();
             let chosen = if fitting.is_empty() { 0 } else { draws.index_below(fitting.len()) };
             fitting.get(chosen).map_or(&[][..], |solution| &solution.steps)
         });
         for _ in steps {
             let Some(step) = steps.get(memory.next_step) else { return Ok(()) };
             let following = (memory.next_step + 1) % steps.len();
-            if self.try_action(state, step.action.index, &step.action.params, memory)? {
+            let is_due = is_for(program, state, step.when.as_ref());
+            if is_due && self.try_action(state, step.action.index, &step.action.params, memory)? {
                 memory.next_step = following;
                 return Ok(());
             }
-            match &step.otherwise {
+            let default = if is_due { &Otherwise::Wait } else { &Otherwise::Skip };
+            match step.otherwise.as_ref().unwrap_or(default) {
                 Otherwise::Skip => memory.next_step = following,
                 Otherwise::Wait => return Ok(()),
                 Otherwise::Act(other) => {

@@ -212,8 +212,11 @@ class _SolutionPlayer:
         for _ in self._steps:
             present = self._next
             step, self._next = self._steps[present], (present + 1) % len(self._steps)
-            yield self._to_choice(step)
-            otherwise = step.get("otherwise", "wait")
+            if _is_for(state, step):
+                yield self._to_choice(step)
+                otherwise = step.get("otherwise", "wait")
+            else:
+                otherwise = step.get("otherwise", "skip")
             if otherwise != "skip":
                 self._next = present
                 if otherwise != "wait":
@@ -231,9 +234,10 @@ class _SolutionPlayer:
         return self._actions[move["action"]], move.get("params", {})
 
 
-def _is_for(state: ReferenceState, solution: dict[str, Any]) -> bool:
+def _is_for(state: ReferenceState, part: dict[str, Any]) -> bool:
+    """Return True if the condition of a solution or step holds; one that fails does not."""
     try:
-        return is_satisfied(state, solution.get("when", {}), {}, CallTrace())
+        return is_satisfied(state, part.get("when", {}), {}, CallTrace())
     except EngineError:
         return False
 

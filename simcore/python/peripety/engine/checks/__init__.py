@@ -18,6 +18,7 @@ from peripety.engine.checks.craft_checks import check_craft
 from peripety.engine.checks.document_checks import StateModel, check_document, is_state_path
 from peripety.engine.checks.lowered_key_checks import check_lowered_keys
 from peripety.engine.checks.rule_checks import check_rules
+from peripety.engine.checks.secrecy_checks import check_secrecy
 from peripety.engine.checks.story_checks import check_story
 from peripety.engine.lowering import lower
 from peripety.engine.schema_validation import (
@@ -43,7 +44,7 @@ def check_spec(spec: dict[str, Any]) -> list[Finding]:
         written = (replace(finding, path=lowering.to_written(finding.path)) for finding in found)
         found = chain(dict.fromkeys(chain(check_lowered_keys(spec), written)))
     if spec["spec_version"] == "1.1":
-        found = chain(found, check_craft(spec))
+        found = chain(found, check_secrecy(spec), check_craft(spec))
     return list(islice(found, MAX_FINDINGS))
 
 

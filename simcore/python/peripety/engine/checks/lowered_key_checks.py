@@ -49,6 +49,9 @@ def check_lowered_keys(spec: dict[str, Any]) -> Iterator[Finding]:
         for name in list_dealt_params(solution):
             if name not in deals:
                 yield Finding("UNKNOWN_DEAL", f"/solutions/{index}", f"'{name[:64]}' is not the id of a deal")
+        conditions = {"": solution, **{f"/steps/{at}": step for at, step in enumerate(solution["steps"])}}
+        for place, part in conditions.items():
+            yield from _check_logic(part.get("when", {}), f"/solutions/{index}{place}/when", spec)
 
 
 # --- reserved names ---

@@ -53,6 +53,8 @@ def _check_solution(
     declared = {action["id"]: action["params"] for action in actions}
     for index, step in enumerate(solution["steps"]):
         yield from _check_move(step, f"{place}/steps/{index}", declared)
+        when = f"{place}/steps/{index}/when"
+        yield from check_expression(step.get("when", {}), when, RuleScope(state_model))
         if isinstance(step.get("otherwise"), dict):
             yield from _check_move(step["otherwise"], f"{place}/steps/{index}/otherwise", declared)
 
