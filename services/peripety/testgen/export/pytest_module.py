@@ -66,8 +66,9 @@ def _layout_json(value: Any, width: int) -> str:
     else:
         heads, parts, (opened, closed) = [""] * len(value), value, "[]"
     told = (head + _layout_json(part, width - 2 - len(head)) for head, part in zip(heads, parts, strict=True))
-    inner = textwrap.indent(",\n".join(told), "  ")
-    return f"{opened}\n{inner}\n{closed}"
+    # Only a newline ends a line: a text may contain other line separators.
+    inner = ",\n".join(told).replace("\n", "\n  ")
+    return f"{opened}\n  {inner}\n{closed}"
 
 
 def list_names(texts: list[str]) -> list[str]:

@@ -202,7 +202,14 @@ def test_any_text_stays_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [HOSTILE, {'""': ['""', ""]}, [["'" * 4, '"' * 9], {"": "\\"}], 1e300, None],
+    [
+        HOSTILE,
+        {"texts": [HOSTILE, HOSTILE * 2]},
+        {'""': ['""', ""]},
+        [["'" * 4, '"' * 9], {"": "\\"}],
+        1e300,
+        None,
+    ],
 )
 def test_a_literal_holds_the_value(value: object) -> None:
     literal = ast.literal_eval(to_json_literal(value, 8))
