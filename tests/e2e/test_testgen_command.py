@@ -70,7 +70,7 @@ def test_the_example_program_is_tested_and_the_end_says_how_well(home: Path, run
     told = (home / "told.txt").read_text(encoding="utf-8").splitlines()
     assert told[0].startswith(f"{run_id}: Write `ranges.py`")
     assert any(line.startswith("● ") for line in told)
-    assert any(" passed, kills " in line for line in told)
+    assert any(line.startswith("  ✓ ") and " passed, " in line for line in told)
     assert any(line.startswith("  by its own assessment: ") for line in told)
     assert any("line coverage: " in line for line in told)
     assert any("mutants killed: " in line for line in told)
