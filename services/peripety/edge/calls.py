@@ -58,9 +58,13 @@ class RpcMethod:
         return self.service.rpartition(".")[2]
 
 
+_ELSEWHERE = frozenset({"ApprovalService"})
+"""Services that an enforcement point serves, with a token of its own; the services behind the edge do not."""
+
+
 def rpc_methods() -> dict[str, RpcMethod]:
-    """Return every method of the contract by its path."""
-    return {method.path: method for method in _iterate_methods()}
+    """Return the methods of the services behind the edge by their paths."""
+    return {method.path: method for method in _iterate_methods() if method.short_service not in _ELSEWHERE}
 
 
 def _iterate_methods() -> Iterator[RpcMethod]:
