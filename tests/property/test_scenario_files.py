@@ -334,7 +334,7 @@ moments = st.builds(
 def scenarios(draw: st.DrawFn) -> Script:
     clock = draw(st.sampled_from(ClockMode))
     return Script(
-        draw(st.lists(rules, max_size=3, unique_by=lambda rule: rule.name or object()).map(tuple)),
+        draw(st.lists(rules, max_size=3, unique_by=lambda rule: object() if rule.name is None else rule.name).map(tuple)),
         draw(st.none() | responses),
         draw(st.lists(failures(), max_size=2).map(tuple)),
         draw(st.lists(limits, max_size=2).map(tuple)),

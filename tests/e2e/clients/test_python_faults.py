@@ -154,6 +154,7 @@ async def test_a_turn_survives_what_proxies_do(
     amount: float,
 ) -> None:
     expected = await play(direct, await new_session(direct, scenario_id))
+    await client.channel.channel_ready()  # gRPC does not notice a GOAWAY while it is connecting
     for _ in range(2):  # the second turn uses what the first has left of the connection
         session = await new_session(direct, scenario_id)
         proxy.arm(fault, amount)

@@ -47,8 +47,9 @@ def check_secrecy(spec: Mapping[str, Any]) -> Iterator[Finding]:
                 f"'{path[:80]}' decides if the action is legal, and no player sees it: the list of legal"
                 " actions reveals it"
             )
-            code = "DEAL_IN_PRECONDITION" if dealt else "HIDDEN_PRECONDITION"
-            yield Finding(code, place, message, Severity.WARNING)
+            yield Finding(
+                "DEAL_IN_PRECONDITION" if dealt else "HIDDEN_PRECONDITION", place, message, Severity.WARNING
+            )
     for index, solution in enumerate(spec.get("solutions", ())):
         for number, step in enumerate(solution["steps"]):
             for path, _ in hidden.list_read(step.get("when", {})):
