@@ -105,7 +105,7 @@ def test_the_same_text_and_seed_give_the_same_game(tmp_path: Path) -> None:
     assert hashes[0] == hashes[1]
 
 
-@pytest.mark.slow_after(1, reason="starts a process for each case")
+@pytest.mark.slow(reason="starts a process for each case")
 @pytest.mark.parametrize("name", ["empty", "emoji", "right to left", "100 KB"])
 def test_generate_prints_a_valid_specification_and_nothing_else(tmp_path: Path, name: str) -> None:
     done = peripety(tmp_path, "generate", "--description", "-", "--json", stdin=TEXTS[name].encode())
@@ -299,6 +299,7 @@ def test_an_action_is_taken_by_its_key_and_by_words_that_name_it(tmp_path: Path)
         assert person.process.wait(timeout=30) == 0
 
 
+@pytest.mark.slow(reason="starts a process and waits for its turns")
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_at_a_question_ends_the_game(tmp_path: Path) -> None:
     with terminal([*PERIPETY, "play", "--description", ""], environment(tmp_path)) as person:

@@ -63,6 +63,7 @@ def test_the_script_writes_what_is_played(tmp_path: Path) -> None:
     assert "\n> raise\n" in done.stdout
 
 
+@pytest.mark.slow(reason="starts a server and a client")
 async def test_the_script_answers_whoever_asks_the_server(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "gateway", script(tmp_path)) as server:
         async with open_channel(server.address) as channel:

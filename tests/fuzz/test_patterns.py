@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from peripety.engine.patterns.syntax import MatchSubject
 
 
+@pytest.mark.slow(reason="asks about many patterns")
 def test_every_index_answers_as_the_naive_scan() -> None:
     assert [told for number in range(100) if (told := compare_rules(7, number)) is not None] == []
 

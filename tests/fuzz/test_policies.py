@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pytest
 
 
+@pytest.mark.slow(reason="decides with many random policies")
 def test_both_cores_decide_the_same_by_random_policies() -> None:
     assert [told for number in range(15) if (told := compare_policy(7, number)) is not None] == []
 

@@ -44,6 +44,7 @@ def leaves(node: Any, place: tuple[str | int, ...] = ()) -> dict[str, Any]:
     return {format_pointer(place): node}
 
 
+@pytest.mark.slow_after(3, reason="balances a scenario")
 @pytest.mark.parametrize("index", range(SPECS))
 def test_a_random_scenario_comes_out_where_it_should(index: int) -> None:
     """`make bench-balance` does the same with a hundred of them."""
@@ -55,6 +56,7 @@ def test_a_random_scenario_comes_out_where_it_should(index: int) -> None:
     check_only_numbers_moved(before, found)
 
 
+@pytest.mark.slow(reason="balances many scenarios")
 @given(index=st.integers(0, 10_000), least=st.floats(0, 0.9), width=st.floats(0.05, 0.1))
 @settings(max_examples=SPECS // 2, deadline=None)
 def test_nothing_but_numbers_is_touched_wherever_it_should_come_out(

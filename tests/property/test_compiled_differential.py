@@ -27,6 +27,7 @@ options = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow(reason="compiles many scenarios")
 @thorough
 @given(spec=stable_specs(), chosen=options)
 def test_scenarios_of_steady_kinds(spec: dict[str, Any], chosen: dict[str, Any]) -> None:

@@ -69,6 +69,7 @@ def test_a_lifetime_that_is_too_long_by_a_second_would_be_found(monkeypatch: pyt
     assert wrong_predictions(60) > 0
 
 
+@pytest.mark.slow(reason="plays many conversations")
 def test_predictions_hold_wherever_the_markers_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planner, "place_breakpoints", anywhere(Random(7)))
     assert wrong_predictions(60) == 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -133,6 +134,7 @@ async def _told(seed: int, *, stable: bool) -> Story:
     return story
 
 
+@pytest.mark.slow(reason="plays many orders of events")
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
 def test_any_order_of_events_keeps_the_promises(seed: int, stable: bool) -> None:

@@ -6,6 +6,7 @@ import enum
 from struct import pack
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ class Word(enum.StrEnum):
     A = "a"
 
 
+@pytest.mark.slow(reason="decides with many random policies")
 @thorough
 @given(seed=st.integers(0, 2**32))
 def test_random_policies_decide_the_same(seed: int) -> None:

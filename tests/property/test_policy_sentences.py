@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +115,7 @@ def test_a_followed_sentence_decides_as_it_means(case: Case) -> None:
         assert decision != "allow" or case.meaning[path] == "allow", case.text
 
 
+@pytest.mark.slow(reason="reads hundreds of sentences")
 @settings(max_examples=example_count(100))
 @given(case=permissions(), word=st.sampled_from(STRANGE), data=st.data())
 def test_a_strange_word_in_a_permission_allows_nothing(case: Case, word: str, data: st.DataObject) -> None:

@@ -80,6 +80,7 @@ def test_random_scenarios(shape: str, seed: int, horizon: int, *, later: bool) -
     agrees(json.dumps(random_spec(seed, shape=shape, later=later)).encode(), horizon)
 
 
+@pytest.mark.slow(reason="shrinks many scenarios")
 @thorough
 @given(spec=specs(), horizon=st.sampled_from([1, 4, 12, 30]))
 def test_scenarios_that_shrink(spec: dict[str, Any], horizon: int) -> None:

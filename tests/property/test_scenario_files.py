@@ -330,11 +330,16 @@ moments = st.builds(
 )
 
 
+def _name_or_object(rule: ScriptRule) -> object:
+    """The name of a rule, which no other rule of the script has. Any number of rules have no name."""
+    return object() if rule.name is None else rule.name
+
+
 @st.composite
 def scenarios(draw: st.DrawFn) -> Script:
     clock = draw(st.sampled_from(ClockMode))
     return Script(
-        draw(st.lists(rules, max_size=3, unique_by=lambda rule: object() if rule.name is None else rule.name).map(tuple)),
+        draw(st.lists(rules, max_size=3, unique_by=_name_or_object).map(tuple)),
         draw(st.none() | responses),
         draw(st.lists(failures(), max_size=2).map(tuple)),
         draw(st.lists(limits, max_size=2).map(tuple)),

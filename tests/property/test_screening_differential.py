@@ -44,6 +44,7 @@ def as_bytes(spec: Any) -> bytes:
     return json.dumps(spec, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
+@pytest.mark.slow_after(1, reason="screens many scenarios of each shape")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_valid_scenarios_of_every_shape_are_vouched_for(shape: str) -> None:
     documents = [as_bytes(random_spec(seed, shape=shape)) for seed in range(EXAMPLES)]

@@ -181,7 +181,7 @@ class Branching(RuleBasedStateMachine):
         self.directory.cleanup()
 
 
-TestBranching = Branching.TestCase
+TestBranching = pytest.mark.slow(reason="plays many branching sessions")(Branching.TestCase)
 TestBranching.settings = settings(
     max_examples=EXAMPLES,
     stateful_step_count=25,

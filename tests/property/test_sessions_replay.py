@@ -64,7 +64,7 @@ def calls(spec: Json) -> st.SearchStrategy[PlayerAction]:
     )
 
 
-@pytest.mark.slow_after(1, reason="plays many sessions")
+@pytest.mark.slow(reason="plays many sessions")
 @pytest.mark.parametrize("name", sorted(BACKEND_NAMES))
 def test_a_log_gives_its_hashes_back(name: str) -> None:
     core = backend_named(name)

@@ -11,7 +11,7 @@ from peripety.llmsim.simulator import Simulator
 from support.llmsim.simulator import SCENARIO, WORDS, Conversation, ask, converse
 
 
-@pytest.mark.slow_after(1, reason="holds many conversations")
+@pytest.mark.slow(reason="holds many conversations")
 @pytest.mark.parametrize("seed", range(3))
 def test_each_of_many_conversations_is_answered_as_if_it_were_alone(seed: int) -> None:
     converse(Simulator(SCENARIO), conversations=300, operations=6_000, seed=seed)

@@ -9,7 +9,7 @@ from support.session.recall import RECALLED_TURNS, recall_rate
 from support.session.sessions import FULL_ROOM
 
 
-@pytest.mark.slow_after(1, reason="plays hundreds of turns")
+@pytest.mark.slow(reason="plays hundreds of turns")
 @pytest.mark.parametrize("turn", RECALLED_TURNS)
 async def test_a_detail_of_the_second_turn_is_known_much_later(turn: int) -> None:
     assert await recall_rate(turn, FULL_ROOM) >= 0.9

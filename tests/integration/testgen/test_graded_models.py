@@ -62,6 +62,7 @@ async def test_stubs_and_wrong_tests_are_handed_over_where_nothing_is_run_and_ne
         assert (mine.stubs, mine.wrong) == (0, 0)
 
 
+@pytest.mark.slow(reason="runs thousands of calls of a program")
 async def test_an_answer_that_breaks_off_loses_no_test_before_its_end(task: Task) -> None:
     grade, order = MODELS["truncating"], order_of(task)
     assert measured(task, await original_loop(task, grade, order)).tests == 0

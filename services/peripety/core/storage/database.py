@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Protocol, Self
 
-from sqlalchemy import Column, Integer, MetaData, Table, insert, select, update
+from sqlalchemy import Column, Integer, MetaData, Table, insert, inspect, select, update
+from sqlalchemy.dialects import registry
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from peripety.core.storage import migrations
 from peripety.core.storage.postgresql import PostgresqlServer
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, DDLElement
     from sqlalchemy.ext.asyncio import AsyncConnection
 
 
@@ -37,7 +40,8 @@ def create_tables(connection: Connection) -> None:
     Raises:
         FailedPreconditionError: the database was written by a newer version of this program.
     """
-    _schema.create(connection, checkfirst=True)
+    if not inspect(connection).has_table(_schema.name):
+        _schema.create(connection)
     recorded, known = connection.scalar(select(_schema.c.version)), schema_version()
     if recorded is None:
         connection.execute(insert(_schema).values(version=known))
@@ -52,7 +56,20 @@ def create_tables(connection: Connection) -> None:
             step(connection)
         connection.execute(update(_schema).values(version=known))
     # After the migrations, which expect the old tables: a new table has every column from the start.
-    METADATA.create_all(connection)
+    present = set(inspect(connection).get_table_names())
+    for table in METADATA.sorted_tables:
+        if table.name not in present:
+            for statement in _creating_statements(table.name, connection.dialect.name):
+                connection.exec_driver_sql(statement)
+
+
+@cache
+def _creating_statements(name: str, dialect_name: str) -> list[str]:
+    """Return the statements that create a table and its indexes."""
+    table, dialect = METADATA.tables[name], registry.load(dialect_name)()
+    parts: list[DDLElement] = [CreateTable(table)]
+    parts += [CreateIndex(index) for index in sorted(table.indexes, key=lambda index: str(index.name))]
+    return [str(part.compile(dialect=dialect)) for part in parts]
 
 
 class DatabaseBackend(Protocol):

@@ -43,6 +43,7 @@ def test_prose_has_no_digit_bracket_or_id(plot: str) -> None:
         assert all(told)
 
 
+@pytest.mark.slow_after(2, reason="plays many runs")
 @pytest.mark.parametrize("plot", PLOTS)
 def test_no_line_is_told_twice_in_a_run(plot: str) -> None:
     for told in runs(plot):

@@ -8,6 +8,7 @@ from peripety.author.policy_author.rules import build_rules
 from support.policy_texts import decide_texts, load_policy_texts, score_decisions
 
 
+@pytest.mark.slow_after(1, reason="reads many policies")
 @pytest.mark.parametrize(("half", "least"), [("development", 0.90), ("sealed", 0.84)])
 def test_no_call_is_allowed_that_the_text_forbids(half: str, least: float) -> None:
     decided = [*decide_texts(load_policy_texts(half), build_rules)]

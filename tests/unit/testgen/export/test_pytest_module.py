@@ -157,6 +157,7 @@ def test_a_test_that_failed_is_run_and_says_what_was_seen(tmp_path: Path) -> Non
     assert run_pytest(module) == {"test_allowed_wrong": "failed"}
 
 
+@pytest.mark.slow(reason="starts pytest three times")
 def test_a_call_of_a_function_is_checked_in_the_named_directory(tmp_path: Path) -> None:
     for name, result in (("one", 1), ("other", 2)):
         (tmp_path / name).mkdir()
