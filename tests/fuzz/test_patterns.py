@@ -5,6 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
+import pytest
+
 from fuzz import patterns
 from fuzz.patterns import compare_rules
 from peripety.engine.patterns.matcher import PatternMatcher
@@ -12,8 +14,6 @@ from support.engine.pattern_cases import random_rules, random_subject
 
 if TYPE_CHECKING:
     from collections.abc import Container
-
-    import pytest
 
     from peripety.engine.patterns.syntax import MatchSubject
 

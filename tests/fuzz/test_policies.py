@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from fuzz import policies
 from fuzz.policies import compare_policy, random_case
@@ -12,9 +14,6 @@ from peripety.engine._backend import load_backend
 from peripety.engine._reference.backend import ReferenceBackend
 from peripety.engine._reference.policy import ReferencePolicy
 from peripety.engine.policies.requests import encode_requests
-
-if TYPE_CHECKING:
-    import pytest
 
 
 @pytest.mark.slow(reason="decides with many random policies")
