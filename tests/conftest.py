@@ -5,6 +5,7 @@ The summary of a run names the core that was tested and the reason for each skip
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 from collections import Counter
@@ -19,7 +20,7 @@ from support.examples import register_profiles
 from support.servers.databases import PostgresqlProcess, RedisProcess
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Generator, Iterator
     from pathlib import Path
 
 register_profiles()
@@ -47,6 +48,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.slow(reason=limit.kwargs["reason"]))
         if _runs_on_postgresql(item) and item.get_closest_marker("postgresql") is None:
             item.add_marker(pytest.mark.slow(reason=_ON_POSTGRESQL))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without the garbage collector, and leave the 20,000 collected tests out of its later work."""
+    gc.disable()
+    result = yield
+    gc.freeze()
+    gc.enable()
+    return result
 
 
 def _runs_on_postgresql(item: pytest.Function) -> bool:

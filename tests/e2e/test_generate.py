@@ -66,7 +66,7 @@ def test_the_next_command_takes_it_from_the_pipe(
     assert says in taken.stdout
 
 
-@pytest.mark.slow_after(1, reason="starts a process for each case")
+@pytest.mark.slow(reason="starts a process for each case")
 @pytest.mark.parametrize(
     "command",
     [("certify", "-"), ("dry-run", "-"), ("balance", "-", "--target", "30-40")],
@@ -88,6 +88,7 @@ def test_at_a_terminal_it_is_told_what_was_written(tmp_path: Path) -> None:
     assert '"random_events"' not in person.screen
 
 
+@pytest.mark.slow(reason="starts a process")
 def test_a_document_that_is_refused_says_why_and_what_to_do(tmp_path: Path) -> None:
     refused = peripety(tmp_path, "certify", "-", said=b'{"a": 1')
     assert refused.returncode == 1

@@ -139,7 +139,7 @@ def test_generate_into_nowhere_is_misuse(tmp_path: Path) -> None:
     assert "cannot write" in done.stderr
 
 
-@pytest.mark.slow_after(1, reason="starts a process for each case")
+@pytest.mark.slow(reason="starts a process for each case")
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"x" * (1024 * 1024 + 1), b"x" * (200 * 1024)])
 def test_a_description_that_cannot_be_used_is_a_clear_error(tmp_path: Path, text: bytes) -> None:
     done = peripety(tmp_path, "play", "--auto", "--description", "-", stdin=text)
@@ -149,6 +149,7 @@ def test_a_description_that_cannot_be_used_is_a_clear_error(tmp_path: Path, text
     assert done.stdout == ""
 
 
+@pytest.mark.slow(reason="starts a process")
 def test_a_setting_that_makes_no_sense_is_a_clear_error(tmp_path: Path) -> None:
     done = peripety(tmp_path, "play", "--auto", MODEL_PROVIDER="nobody")
     assert done.returncode == 2
@@ -209,6 +210,7 @@ def test_verdicts_that_nobody_reads_on_end_quietly(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow(reason="starts a process")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 @pytest.mark.parametrize("option", ["", "--json"])
 def test_output_that_finds_no_room_is_told_once_and_stops_the_work(tmp_path: Path, option: str) -> None:

@@ -160,7 +160,7 @@ def test_what_is_stored_is_shown_asked_and_deleted(tmp_path: Path, server: Serve
     assert (gone.returncode, "POLICY_NOT_FOUND" in gone.stderr) == (1, True)
 
 
-@pytest.mark.slow_after(1, reason="starts a process for each case")
+@pytest.mark.slow(reason="starts a process for each case")
 @pytest.mark.parametrize(
     ("constitution", "tools", "more", "code", "words"),
     [

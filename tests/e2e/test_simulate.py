@@ -137,7 +137,7 @@ def test_what_passes_through_a_proxy_is_recorded_as_a_scenario(tmp_path: Path) -
     assert run(tmp_path, recording, "-p", "login").stdout == said + "\n"
 
 
-@pytest.mark.slow_after(1, reason="starts a process for each case")
+@pytest.mark.slow(reason="starts a process for each case")
 @pytest.mark.parametrize("how", ["watch", "signal", "request"])
 def test_a_changed_file_is_served_without_a_restart(tmp_path: Path, how: str) -> None:
     file = tmp_path / "scenario.toml"
@@ -174,7 +174,7 @@ def test_the_simulator_records_itself(tmp_path: Path) -> None:
     assert run(tmp_path, recorded, "-p", "login", "-p", "ann").stdout == said
 
 
-@pytest.mark.slow_after(1, reason="starts a process for each case")
+@pytest.mark.slow(reason="starts a process for each case")
 @pytest.mark.parametrize(
     "arguments",
     [("--proxy", "http://127.0.0.1:9"), ("--proxy", "http://127.0.0.1:9", MULTI_TURN, "--record", "x")],

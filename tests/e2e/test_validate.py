@@ -45,6 +45,7 @@ def by_line(output: str) -> dict[int, dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow(reason="validates hundreds of specifications")
 def test_hundreds_of_specifications_are_summed_up(tmp_path: Path) -> None:
     specs = [generate_spec(3, index) for index in range(300)]
     (tmp_path / "many.jsonl").write_bytes(b"\n".join([*specs, WRONG, b"{", specs[0]]))
@@ -58,6 +59,7 @@ def test_hundreds_of_specifications_are_summed_up(tmp_path: Path) -> None:
     assert sorted(code.split()[1] for code in codes) == sorted({code.split()[1] for code in codes})
 
 
+@pytest.mark.slow(reason="starts a process for each level")
 def test_levels_decide_what_passes(tmp_path: Path) -> None:
     (tmp_path / "two.jsonl").write_bytes(EASY + b"\n" + GOOD)
     assert validate(tmp_path, str(tmp_path / "two.jsonl")).returncode == 0
@@ -151,6 +153,7 @@ def marked(ledger: Path) -> set[str]:
     return {name.hex() for name, _ in rows}
 
 
+@pytest.mark.slow(reason="starts a process and interrupts it")
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, is_kept: bool) -> None:
     (tmp_path / "many.jsonl").write_bytes(b"\n".join(named(str(index)) for index in range(3_000)))

@@ -35,6 +35,7 @@ def test_the_readme_shows_the_two_commands() -> None:
     assert ["make", "test"] in commands()
 
 
+@pytest.mark.slow_after(4, reason="starts a process for each command")
 @pytest.mark.parametrize("words", commands(), ids=shlex.join)
 def test_the_command_exists(words: list[str]) -> None:
     program, *rest = words

@@ -57,6 +57,7 @@ def test_what_is_only_wrapped_or_badly_mannered_comes_back_equal(
         assert parse_json_with_schema(wrapped, SCHEMA) == value, wrapped
 
 
+@pytest.mark.slow_after(2, reason="spoils many answers")
 @pytest.mark.parametrize("spoil", BEYOND_REPAIR, ids=lambda spoil: spoil.__name__)
 def test_what_no_reading_makes_valid_is_refused_with_the_reason(spoil: Callable[[Random, str], str]) -> None:
     for seed in SEEDS:

@@ -36,7 +36,7 @@ def _variants(policy: Policy, random: Random) -> Iterator[tuple[Mapping[str, Any
             yield *before, {**rule, "when": rule["when"] | other["when"]}, *after
 
 
-@pytest.mark.slow_after(3, reason="asks a solver for each random policy")
+@pytest.mark.slow_after(1, reason="asks a solver for each random policy")
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_variants_compare_as_the_solver_says(seed: int) -> None:
     from support.engine.policy_oracle import Oracle, oracle_policy  # noqa: PLC0415 - it needs the solver

@@ -143,6 +143,7 @@ def test_one_who_gives_no_account(graded: Any, text: str) -> None:
     assert figures["clean_rounds"] == 0
 
 
+@pytest.mark.slow(reason="measures whole sessions")
 @pytest.mark.parametrize("place", ["hidden", "q"])
 def test_one_who_tells_a_secret(graded: Any, place: str) -> None:
     told = CLEAN | {"narrative": f"The gauge moves. They say {make_canary(SEED, place)}, and look at it."}
@@ -170,6 +171,7 @@ def test_one_who_is_not_there_loses_no_turn(spec: Path, monkeypatch: pytest.Monk
     assert figures["degraded"] == {"MODEL_UNAVAILABLE": figures["rounds"]}
 
 
+@pytest.mark.slow(reason="measures whole sessions")
 def test_without_a_model_the_offline_one_is_measured_on_scenarios_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

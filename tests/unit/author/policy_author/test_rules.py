@@ -276,6 +276,7 @@ def test_no_text_is_too_odd(text: str) -> None:
     assert build_rules(text, TOOLS).rules == ()
 
 
+@pytest.mark.slow_after(12, reason="reads a sentence many times")
 @pytest.mark.parametrize("word", ["glimmering", "own", "unless", "7", "if", "not", "other", "without"])
 @pytest.mark.parametrize(
     "text",

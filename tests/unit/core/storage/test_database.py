@@ -126,6 +126,7 @@ async def test_several_may_open_an_empty_database_at_once(database_url: str) -> 
         await database.close()
 
 
+@pytest.mark.slow_after(2, reason="kills a process")
 @pytest.mark.parametrize("reports", [1, 20, 60])
 async def test_a_process_killed_while_writing_loses_nothing_it_reported_and_leaves_no_half(
     database_url: str,

@@ -210,6 +210,7 @@ def replayed(number: int, sent: Sent) -> Request:
     )
 
 
+@pytest.mark.slow_after(2, reason="replays many conversations")
 @pytest.mark.parametrize("first", range(0, 100, 20))
 def test_conversations_cost_what_the_block_replay_says(first: int) -> None:
     read = written = 0

@@ -73,6 +73,7 @@ def prefix(events: list[GenerationEvent], count: int, account: Any) -> Book:
     return Book(events=events[:count], account=account)
 
 
+@pytest.mark.slow_after(1, reason="resumes after each event")
 @pytest.mark.parametrize(
     ("answer", "what", "parts"),
     [
