@@ -10,13 +10,13 @@ import pytest
 
 from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2 as pb
-from peripety.client import CallError, action
+from peripety.client import AsyncClient, CallError, action
 from peripety.client.channel import Settings, with_request_id
 from peripety.client.errors import NotFound, ResourceExhausted, Unavailable
 from peripety.client.streams import Cursor, batch_requests, turn_request, update_session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
 
 def event(sequence: int, attempt: str = "", **kind: Any) -> pb.TakeTurnResponse:
@@ -64,6 +64,29 @@ def test_work_continues_behind_the_last_event_and_starts_again_if_the_server_has
     assert cursor.advance(scenario_pb2.CompileScenarioResponse(sequence=1))
     with pytest.raises(NotFound):
         Cursor(scenario_pb2.CompileScenarioRequest()).pause_after(NotFound("x", reason="WORK_NOT_FOUND"))
+
+
+def closed(reason: str) -> pb.WatchSessionResponse:
+    return pb.WatchSessionResponse(closed=pb.WatchSessionResponse.Closed(reason=reason))
+
+
+@pytest.mark.parametrize("reason", ["SERVER_SHUTTING_DOWN", "TOO_SLOW"])
+async def test_a_watch_that_the_server_ends_early_continues(reason: str) -> None:
+    first = pb.WatchSessionResponse(turn_event=pb.TurnEvent(turn=1, sequence=5))
+    second = pb.WatchSessionResponse(turn_event=pb.TurnEvent(turn=1, sequence=6))
+    streams = [[first, closed(reason)], [second, closed("RUN_ENDED")]]
+    requests = []
+
+    async def call(request: pb.WatchSessionRequest, **_: Any) -> AsyncIterator[pb.WatchSessionResponse]:
+        requests.append(request.after_sequence)
+        for response in streams[len(requests) - 1]:
+            yield response
+
+    async with AsyncClient("127.0.0.1:1") as client:
+        request = pb.WatchSessionRequest(session_id="s")
+        seen = [response async for response in client.follow(call, request)]
+    assert seen == [first, second, closed("RUN_ENDED")]
+    assert requests == [0, 5]
 
 
 def test_a_watch_continues_with_the_attempt_of_its_last_event() -> None:

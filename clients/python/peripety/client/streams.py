@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from peripety.client.channel import MAX_MESSAGE_BYTES, with_request_id
+from peripety.client.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _TRIES = 8
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 _LONGEST_HINT = 30.0
+_ENDED_EARLY = {"SERVER_SHUTTING_DOWN", "TOO_SLOW"}
 
 
 class Cursor:
@@ -44,7 +46,13 @@ class Cursor:
         return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
     def advance(self, response: Any) -> bool:
-        """Record a response, and return True if it is not a repetition."""
+        """Record a response, and return True if it is not a repetition.
+
+        Raises:
+            Unavailable: the server has ended the stream early, and continues with another call.
+        """
+        if "closed" in response.DESCRIPTOR.fields_by_name and response.closed.reason in _ENDED_EARLY:
+            raise Unavailable(f"server ended the stream: {response.closed.reason}")
         self._failures = 0
         event = _numbered_event(response)
         if event is None:
