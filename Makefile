@@ -84,7 +84,7 @@ conformance: $(VENV)/installed-dev native  ## Write docs/reference/llmsim-confor
 
 .PHONY: test-clients
 test-clients: $(VENV)/installed-dev native  ## Test the client libraries against a real server (a missing toolchain is skipped)
-	@PERIPETY_CUTS=200 $(PYTEST) -rs tests/e2e/clients tests/unit/client tests/conformance/test_client_transcripts.py
+	@PERIPETY_CUTS=200 PERIPETY_ALL_CLIENTS=1 $(PYTEST) -rs tests/e2e/clients tests/unit/client tests/conformance/test_client_transcripts.py
 
 .PHONY: wasm
 wasm:  ## Build the engine for WebAssembly into clients/typescript (needs Rust for wasm32; the result is committed)
@@ -139,6 +139,7 @@ check-generated: $(VENV)/installed-dev
 	$(BIN)/python protos/service_config.py --check
 	@.ci/typescript --check
 	@.ci/go --check
+	@.ci/rust-client --check
 	@.ci/wasm --check
 	$(BIN)/python docs/generate_reference.py --check
 	$(BIN)/python -m peripety.engine.schemas --check
@@ -363,6 +364,7 @@ generate: $(VENV)/installed-dev  ## Regenerate the generated code and schemas
 	@$(BIN)/python protos/service_config.py
 	@.ci/typescript
 	@.ci/go
+	@.ci/rust-client
 	@$(BIN)/python docs/generate_reference.py
 	$(BIN)/python -m peripety.engine.schemas
 
