@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from support.repo.programs import LONGEST_SECONDS, are_in_order, run
 from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
@@ -18,31 +18,12 @@ if TYPE_CHECKING:
 
     from support.servers.processes import ServerProcess
 
-SECONDS = 1500
-"""Longest time of a test: the first one compiles the HTTP/2 and TLS libraries."""
-
-pytestmark = [pytest.mark.slow(reason="compiles Rust"), pytest.mark.timeout(SECONDS)]
+pytestmark = [pytest.mark.slow(reason="compiles Rust"), pytest.mark.timeout(LONGEST_SECONDS)]
 
 CRATE = ROOT / "clients" / "rust"
 SAMPLES = ROOT / "clients" / "samples"
 TUTORIAL = ROOT / "docs" / "tutorials" / "rust-client.md"
 MOST_LINES = 40
-
-
-def run(*command: str | Path, folder: Path, **settings: str) -> str:
-    """Run a program, and return what it printed."""
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, **settings},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -126,6 +107,4 @@ def test_the_tutorial_reaches_a_streamed_turn(scripted_server: ServerProcess, tm
     (folder / "src" / "main.rs").write_text(program, encoding="utf-8")
     settings = {"PERIPETY_ADDRESS": scripted_server.address, "CARGO_TARGET_DIR": str(CRATE / "target")}
     output = run("sh", "-ec", commands[2], folder=folder, **settings)
-    found = iter(output.splitlines())
-    lines = [line for line in expected.splitlines() if line != "..."]
-    assert all(any(line.startswith(wanted) for line in found) for wanted in lines), output
+    assert are_in_order(expected, output), output

@@ -65,7 +65,7 @@ impl<'a> Contract<'a> {
         Self { messages, methods, seconds }
     }
 
-    /// The table of methods: what the service config and the requests say about each.
+    /// The table of methods, from the service config and the types of the requests.
     fn methods(&self) -> String {
         let mut text = String::from(
             "/// Path, longest time in seconds, number of the field `request_id`, and if the client streams.\n\
