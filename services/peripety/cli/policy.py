@@ -18,6 +18,7 @@ from peripety.cli.policy_check import commands as check_commands
 from peripety.cli.policy_check import policies_at
 from peripety.cli.policy_enforce import commands as enforce_commands
 from peripety.cli.policy_repl import commands as repl_commands
+from peripety.cli.policy_suggest import commands as suggest_commands
 from peripety.cli.render.policy import (
     format_audit_entry,
     format_coverage,
@@ -122,5 +123,13 @@ def delete(policy_id: PolicyId, server: Server = None) -> None:
     result_console().print(f"{one_line(policy_id)} is deleted")
 
 
-for part in (author_commands, check_commands, repl_commands, enforce_commands, approval_commands, stored):
+for part in (
+    author_commands,
+    check_commands,
+    repl_commands,
+    enforce_commands,
+    suggest_commands,
+    approval_commands,
+    stored,
+):
     commands.add_typer(part)

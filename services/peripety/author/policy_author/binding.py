@@ -605,7 +605,9 @@ def _bind_presence(phrase: Phrase, said: frozenset[str], tool: DescribedTool) ->
     marks = {one.text.casefold() for one in phrase.tokens if one.kind in _MARKS}
     if marks - _ANY or any(one.kind not in {"WORD", *_MARKS} for one in phrase.tokens):
         return None
-    named = [one for one in tool.arguments if one.is_text and said and stems(one.name) == said]
+    named = [
+        one for one in tool.arguments if (one.is_text or one.is_number) and said and stems(one.name) == said
+    ]
     if len(named) != 1 or named[0].name in tool.required:
         return None
     return Test("presence", (named[0].name,))
