@@ -26,8 +26,8 @@ _MOST_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """Limit of a call.
+class CallLimit:
+    """CallLimit of a call.
 
     Attributes:
         tests: the tests, all of which hold.
@@ -54,7 +54,7 @@ class PermissionWriter:
         self._documents = tools
         self._lists = lists
 
-    def write(self, tool: DescribedTool, limits: Sequence[Limit]) -> str | Limit | None:
+    def write(self, tool: DescribedTool, limits: Sequence[CallLimit]) -> str | CallLimit | None:
         """Return a sentence that allows exactly the calls of a tool within limits.
 
         Args:
@@ -85,7 +85,7 @@ class PermissionWriter:
     def _is_shared(self, tool: DescribedTool) -> bool:
         return sum(one["tool_name"] == tool.name for one in self._documents) > 1
 
-    def _means(self, sentence: str, tool: DescribedTool, limits: Sequence[Limit]) -> bool:
+    def _means(self, sentence: str, tool: DescribedTool, limits: Sequence[CallLimit]) -> bool:
         """Return True if the reader makes exactly one rule of a sentence: an allowance within the limits."""
         read = build_rules(sentence, self._documents, self._lists)
         if read.unfollowed or len(read.rules) != 1:
@@ -121,7 +121,7 @@ def _conjuncts(logic: Any) -> Iterator[Any]:
         yield logic
 
 
-def _iter_wordings(limit: Limit, tool: DescribedTool) -> Iterator[str]:
+def _iter_wordings(limit: CallLimit, tool: DescribedTool) -> Iterator[str]:
     """Yield phrases that may mean a limit, the plainest first."""
     test = limit.tests[0]
     match test.subject:
@@ -164,7 +164,7 @@ def _quote(text: str) -> str:
     return text if text.startswith("@") else f"`{text}`"
 
 
-def _join_numbers(limit: Limit) -> str:
+def _join_numbers(limit: CallLimit) -> str:
     least, most = (_to_digits(test.bound.number) for test in limit.tests if test.bound)
     return f"between {least} and {most}"
 

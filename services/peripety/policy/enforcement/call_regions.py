@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.policy_author.permissions import MOST_LISTED_VALUES, Limit
+from peripety.author.policy_author.permissions import MOST_LISTED_VALUES, CallLimit
 from peripety.author.policy_author.vocabulary import DescribedTool, Test, value_kind
 from peripety.engine import ToolRequest
 from peripety.engine.policies.policy import normalize_value
@@ -40,7 +40,7 @@ class CallRegion:
     """
 
     tool: DescribedTool
-    fixed: tuple[Limit, ...]
+    fixed: tuple[CallLimit, ...]
     values: Mapping[Key, Values]
     calls: tuple[tuple[int, ToolRequest], ...]
 
@@ -81,7 +81,7 @@ class RegionReader:
             name = f"{request.server_name}/{request.tool_name}"
             raise InexpressibleError(f"the policy has no tool {name}; add it to tools.json")
         is_redacted = call_hash(request) != entry["call_hash"]
-        fixed = [Limit((Test("roles", values=(role,)),)) for role in request.roles]
+        fixed = [CallLimit((Test("roles", values=(role,)),)) for role in request.roles]
         values: dict[Key, Values] = {}
         for role in dict.fromkeys(one["role"] for one in tool.document.get("argument_roles", ())):
             found = frozenset(self._read_role(tool, request, role, is_redacted=is_redacted))
@@ -126,12 +126,12 @@ class RegionReader:
                 yield normal
 
 
-def _limit_presence(tool: DescribedTool, argument: ToolArgument, value: Any) -> Limit | None:
+def _limit_presence(tool: DescribedTool, argument: ToolArgument, value: Any) -> CallLimit | None:
     """Return the limit for an argument that is missing, a flag, or one of several with a role."""
     if argument.is_flag and (value is None or isinstance(value, bool)):
-        return Limit((Test("choice", (argument.name,), values=(True,)),), is_negated=value is not True)
+        return CallLimit((Test("choice", (argument.name,), values=(True,)),), is_negated=value is not True)
     if value is None:
-        return Limit((Test("presence", (argument.name,)),), is_negated=True)
+        return CallLimit((Test("presence", (argument.name,)),), is_negated=True)
     if not argument.role:
         return None
     if value == []:
@@ -141,7 +141,7 @@ def _limit_presence(tool: DescribedTool, argument: ToolArgument, value: Any) -> 
     if not is_shared or argument.name in tool.required:
         return None
     # The values of the role may be those of the other arguments.
-    return Limit((Test("presence", (argument.name,)),))
+    return CallLimit((Test("presence", (argument.name,)),))
 
 
 def _read_value(tool: DescribedTool, name: str, value: Any, *, is_redacted: bool) -> Values:

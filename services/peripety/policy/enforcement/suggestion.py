@@ -5,8 +5,8 @@ the sentences allow the observed values of each group, and numbers between the s
 Each sentence is read back by the reader of policies, and all of them together decide every observed call
 again.
 
-A call that no sentence expresses is left out, with the reason. So are calls that a rule denied or escalated:
-observation is no reason to overrule a person.
+A call that no sentence expresses is left out, with the reason. So are calls that a rule denied or escalated,
+because a suggestion never overrules a rule.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.policy_author.permissions import MOST_LISTED_VALUES, Limit, PermissionWriter
+from peripety.author.policy_author.permissions import MOST_LISTED_VALUES, CallLimit, PermissionWriter
 from peripety.author.policy_author.rules import build_rules
 from peripety.author.policy_author.tokens import NumericBound
 from peripety.author.policy_author.vocabulary import Test, value_kind
@@ -172,19 +172,19 @@ class _Suggester:
         self._leave_out(reason, [sequence for sequence, _ in region.calls])
         return None
 
-    def _to_limit(self, tool: DescribedTool, source: str, name: str, value: Values) -> Limit:
+    def _to_limit(self, tool: DescribedTool, source: str, name: str, value: Values) -> CallLimit:
         if isinstance(value, tuple) and value[0] == value[1]:
-            return Limit((Test("choice", (name,), values=value[:1]),))
+            return CallLimit((Test("choice", (name,), values=value[:1]),))
         if isinstance(value, tuple):
             bounds = (NumericBound(">=", value[0]), NumericBound("<=", value[1]))
-            return Limit(tuple(Test("bound", (name,), bound=bound) for bound in bounds))
+            return CallLimit(tuple(Test("bound", (name,), bound=bound) for bound in bounds))
         if source == "argument":
-            return Limit((Test("choice", (name,), values=tuple(sorted(value))),))
+            return CallLimit((Test("choice", (name,), values=tuple(sorted(value))),))
         kind = value_kind(name)
         values = tuple(sorted(_drop_covered(kind, value)))
         if len(values) > MOST_LISTED_VALUES:
             values = (f"@{self._add_list(f'{tool.name}_{name}', kind, values)}",)
-        return Limit((Test("matcher", (name,), kind, values),))
+        return CallLimit((Test("matcher", (name,), kind, values),))
 
     def _add_list(self, about: str, kind: str, values: Sequence[str]) -> str:
         """Store a list, and return its name."""

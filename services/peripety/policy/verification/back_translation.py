@@ -106,7 +106,7 @@ def _translate_rules(policy: Policy) -> Iterator[RuleStatement]:
     ]
     decisions = iter(policy.decide_many([request for request in found if request is not None]))
     calls = [None if request is None else DecidedCall(request, next(decisions)) for request in found]
-    describer = _RuleDescriber(policy)
+    describer = RuleDescriber(policy)
     for rule, own in zip(policy.rules, numbers, strict=True):
         decided, *near = (calls[number] for number in own)
         missed = [call for call in near if call is not None and call.decision.rule_id != rule["id"]]
@@ -155,7 +155,7 @@ _COMPARISONS = {
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-class _RuleDescriber:
+class RuleDescriber:
     """Writer of rules in English.
 
     Args:
