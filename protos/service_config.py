@@ -39,6 +39,7 @@ EXCEPTIONS: dict[str, str | None] = {
     "CompareBranches": COMPUTED,
     "CreateSession": COMPUTED,
     "DiffPolicies": COMPUTED,
+    "DecidePartially": COMPUTED,
     "ExplainPolicy": COMPUTED,
     "InspectScenario": COMPUTED,
     "VerifyPolicy": COMPUTED,

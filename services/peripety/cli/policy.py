@@ -16,6 +16,7 @@ from peripety.cli.policy_approvals import commands as approval_commands
 from peripety.cli.policy_author import commands as author_commands
 from peripety.cli.policy_check import commands as check_commands
 from peripety.cli.policy_check import policies_at
+from peripety.cli.policy_conditions import commands as conditions_commands
 from peripety.cli.policy_enforce import commands as enforce_commands
 from peripety.cli.policy_repl import commands as repl_commands
 from peripety.cli.policy_suggest import commands as suggest_commands
@@ -126,6 +127,7 @@ def delete(policy_id: PolicyId, server: Server = None) -> None:
 for part in (
     author_commands,
     check_commands,
+    conditions_commands,
     repl_commands,
     enforce_commands,
     suggest_commands,

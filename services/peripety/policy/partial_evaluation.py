@@ -70,38 +70,27 @@ class PartialDecision:
     read_arguments: tuple[str, ...]
 
 
-def decide_partially(
-    policy: Policy,
-    server_name: str,
-    tool_name: str,
-    arguments: Mapping[str, Any],
-    roles: Sequence[str] | None = None,
-) -> PartialDecision:
+_UNKNOWN_TOOL = RemainingRule(
+    UNKNOWN_TOOL, Decision.DENY, {}, "Deny a call of a tool that the policy does not have."
+)
+
+
+def decide_partially(policy: Policy, known: ToolRequest, *, has_open_roles: bool = False) -> PartialDecision:
     """Return the remaining conditions for calls of a tool.
 
     Args:
         policy: the policy.
-        server_name: the server of the tool.
-        tool_name: the tool.
-        arguments: the known arguments; all others are open.
-        roles: the roles of the caller, except the context of a call, which is open; None if they are open.
+        known: the tool, its known arguments, and the roles of the caller. All other arguments are open, and
+            so is the context of a call.
+        has_open_roles: True if the caller may have other roles as well.
 
     Raises:
         InvalidArgumentError: `REQUEST_INVALID`.
     """
-    request = ToolRequest(server_name, tool_name, arguments, tuple(roles or ()))
-    decided = policy.decide(request)  # validates the request
+    decided = policy.decide(known)  # validates the request
     if decided.rule_id == UNKNOWN_TOOL:
-        return PartialDecision(
-            Decision.DENY,
-            (
-                RemainingRule(
-                    UNKNOWN_TOOL, Decision.DENY, {}, "Deny a call of a tool that the policy does not know."
-                ),
-            ),
-            (),
-        )
-    return _Evaluator(policy, request, None if roles is None else frozenset(roles)).evaluate()
+        return PartialDecision(Decision.DENY, (_UNKNOWN_TOOL,), ())
+    return _Evaluator(policy, known, None if has_open_roles else frozenset(known.roles)).evaluate()
 
 
 _TRUE, _FALSE, _NO_VALUE = Constant(holds=True), Constant(holds=False), Constant(holds=None)

@@ -21,6 +21,7 @@ from peripety.policy.coverage_generation.gap_scenarios import generate_for_gaps
 from peripety.policy.decisions import decide_batch, with_request_fields
 from peripety.policy.explanation import explain_decision
 from peripety.policy.mutation.runner import mutation_score, run_mutants
+from peripety.policy.partial_evaluation import decide_partially
 from peripety.policy.pb import requests as pb_requests
 from peripety.policy.pb import responses
 from peripety.policy.types import CoverageGenerated
@@ -277,6 +278,21 @@ class PolicyServicer(PolicyServiceServicer):
             result=responses.decision_to_proto(outcome),
             considered=(copy_fields(pb.ConsideredRule, rule) for rule in considered),
         )
+
+    async def DecidePartially(  # noqa: N802 - the contract's name
+        self,
+        request: pb.DecidePartiallyRequest,
+        _context: Any,
+    ) -> pb.DecidePartiallyResponse:
+        """Return the remaining conditions for calls of a tool."""
+        policy = await self._sources.policy(pb_requests.policy_source_from_proto(request.policy))
+        known = pb_requests.tool_request_from_proto(request.known, ".known")
+        has_open_roles = request.has_open_roles
+        try:
+            partial = await self._workers.run(decide_partially, policy, known, has_open_roles=has_open_roles)
+        except InvalidArgumentError as error:
+            raise with_request_fields(error, ".known") from None
+        return responses.partial_decision_to_proto(partial)
 
     async def DecideMany(  # noqa: N802 - the contract's name
         self,

@@ -132,6 +132,25 @@ async def test_rules_are_explained_by_sentence_with_calls_on_both_sides(stub: Po
     assert first.nearest.decision.rule_id != first.rule_id
 
 
+async def test_the_conditions_of_a_tool_remain_for_open_arguments(stub: PolicyServiceAsyncStub) -> None:
+    known = pb.PolicyRequest(server_name="alpha", tool_name="read")
+    told = await stub.DecidePartially(pb.DecidePartiallyRequest(policy=SOURCE, known=known))
+    assert [(one.rule_id, pb.Decision.Name(one.decision)) for one in told.rules] == [
+        ("structural-z", "DECISION_DENY"),
+        ("reads", "DECISION_ALLOW"),
+    ]
+    assert engine.loads(told.rules[1].condition).keys() == {"arguments"}
+    assert not told.HasField("decision")
+    known.arguments = b'{"path": "/a/b"}'
+    told = await stub.DecidePartially(pb.DecidePartiallyRequest(policy=SOURCE, known=known))
+    assert [(one.rule_id, one.condition) for one in told.rules] == [("reads", b"{}")]
+    assert told.decision == pb.DECISION_ALLOW
+    known.arguments = b"[]"
+    with pytest.raises(InvalidArgumentError) as caught:
+        await stub.DecidePartially(pb.DecidePartiallyRequest(policy=SOURCE, known=known))
+    assert [one.field for one in caught.value.violations] == ["known.arguments"]
+
+
 async def test_what_two_policies_decide_differently_is_told_with_requests_that_show_it(
     stub: PolicyServiceAsyncStub,
     stored: CompiledPolicy,

@@ -21,10 +21,23 @@ from support.engine.policies import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from peripety.engine import Policy
     from peripety.policy.partial_evaluation import PartialDecision
 
 _REQUESTS = all_requests()
+
+
+def _decide(
+    policy: Policy,
+    tool_name: str,
+    known: dict[str, Any],
+    roles: Sequence[str] | None = None,
+    server_name: str = "alpha",
+) -> PartialDecision:
+    request = ToolRequest(server_name, tool_name, known, tuple(roles or ()))
+    return decide_partially(policy, request, has_open_roles=roles is None)
 
 
 def _remaining_policy(policy: Policy, partial: PartialDecision) -> Policy:
@@ -51,7 +64,7 @@ def test_the_remaining_conditions_decide_like_the_whole_policy(seed: int, *, opa
     one = random.choice(_REQUESTS)
     known = {name: value for name, value in one.arguments.items() if random.random() < 0.5}
     roles = one.roles if random.random() < 0.5 else None
-    partial = decide_partially(policy, "alpha", "a", known, roles)
+    partial = _decide(policy, "a", known, roles)
     rest = _remaining_policy(policy, partial)
     ids = {f"r{number}": rule.rule_id for number, rule in enumerate(partial.rules)} | {"": ""}
     sent = [name for name in known if name in partial.read_arguments]
@@ -73,7 +86,7 @@ def test_the_remaining_conditions_decide_like_the_whole_policy(seed: int, *, opa
 
 
 def _describe(policy: Policy, known: dict[str, Any], roles: list[str] | None = None) -> list[str]:
-    return [rule.text for rule in decide_partially(policy, "alpha", "read", known, roles).rules]
+    return [rule.text for rule in _decide(policy, "read", known, roles).rules]
 
 
 POLICY = tiny_policy(
@@ -91,7 +104,7 @@ POLICY = tiny_policy(
 
 
 def test_all_rules_remain_without_known_values() -> None:
-    partial = decide_partially(POLICY, "alpha", "read", {})
+    partial = _decide(POLICY, "read", {})
     assert (partial.decision, partial.read_arguments) == (None, ())
     assert [rule.text for rule in partial.rules] == [
         "Deny a call of alpha/read if a `source` is below /etc.",
@@ -114,16 +127,16 @@ def test_known_values_drop_conditions_and_rules() -> None:
         "Escalate a call of alpha/read if `size` is more than 100.",
     ]
     assert _describe(POLICY, {"path": "/etc/a", "paths": []}) == ["Deny a call of alpha/read."]
-    partial = decide_partially(POLICY, "alpha", "read", {"path": "/srv/a"})
+    partial = _decide(POLICY, "read", {"path": "/srv/a"})
     assert partial.read_arguments == ("path",)
 
 
 def test_the_decision_is_told_if_it_is_always_the_same() -> None:
-    assert decide_partially(POLICY, "beta", "send", {}).decision is Decision.DENY
-    assert decide_partially(POLICY, "alpha", "unknown", {}).rules[0].rule_id == "structural-unknown-tool"
-    assert decide_partially(POLICY, "alpha", "read", {"path": "/etc", "paths": []}).decision is Decision.DENY
+    assert _decide(POLICY, "send", {}, server_name="beta").decision is Decision.DENY
+    assert _decide(POLICY, "unknown", {}).rules[0].rule_id == "structural-unknown-tool"
+    assert _decide(POLICY, "read", {"path": "/etc", "paths": []}).decision is Decision.DENY
     everything = tiny_policy(allow("a", logic={}))
-    assert decide_partially(everything, "alpha", "read", {}).decision is Decision.ALLOW
+    assert _decide(everything, "read", {}).decision is Decision.ALLOW
 
 
 def test_context_stays_open_when_the_roles_are_known() -> None:
@@ -131,7 +144,7 @@ def test_context_stays_open_when_the_roles_are_known() -> None:
         context={"office": {"kind": "time", "start": "08:00", "end": "18:00"}},
         rules=[allow("a", roles=["context.office", "clerk"]), allow("b", roles=["boss"])],
     )
-    partial = decide_partially(compile_policy(document), "s", "t", {}, ["other"])
+    partial = _decide(compile_policy(document), "t", {}, ["other"], "s")
     assert [(rule.rule_id, rule.condition) for rule in partial.rules] == [
         ("a", {"roles": ["context.office"]})
     ]

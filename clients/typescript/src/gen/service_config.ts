@@ -136,6 +136,7 @@ export const serviceConfig = {
         { "service": "peripety.api.policy.v1.PolicyService", "method": "AnalyzePolicy" },
         { "service": "peripety.api.policy.v1.PolicyService", "method": "ExplainPolicy" },
         { "service": "peripety.api.policy.v1.PolicyService", "method": "DiffPolicies" },
+        { "service": "peripety.api.policy.v1.PolicyService", "method": "DecidePartially" },
         { "service": "peripety.api.scenario.v1.ScenarioService", "method": "InspectScenario" },
         { "service": "peripety.api.session.v1.SessionService", "method": "CreateSession" },
         { "service": "peripety.api.session.v1.SessionService", "method": "CompareBranches" }

@@ -150,7 +150,7 @@ def _nouns(name: str) -> tuple[str, ...]:
 
 
 def _to_words(name: str) -> str:
-    """Return the words of a name in lower case: `maxResults` and `max_results` are "max results"."""
+    """Return the words of a name in lower case, with spaces between them."""
     return " ".join(_WORD.findall(name)).lower()
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from peripety.core.validation import Page
     from peripety.engine.policies.types import DecisionResult, ToolRequest
     from peripety.policy.compile_cache import CacheableEvent, CachedResult
+    from peripety.policy.partial_evaluation import PartialDecision
     from peripety.policy.types import (
         CompiledPolicy,
         CoverageGenerated,
@@ -321,6 +322,14 @@ def _decided_call_to_proto(call: DecidedCall | None) -> pb.DecidedCall | None:
     return pb.DecidedCall(
         request=tool_request_to_proto(call.request), decision=decision_to_proto(call.decision)
     )
+
+
+def partial_decision_to_proto(partial: PartialDecision) -> pb.DecidePartiallyResponse:
+    """Convert the remaining conditions of a tool."""
+    rules = (
+        copy_fields(pb.RemainingRule, rule, condition=canonicalize(rule.condition)) for rule in partial.rules
+    )
+    return copy_fields(pb.DecidePartiallyResponse, partial, rules=rules)
 
 
 def difference_to_proto(found: PolicyDifference) -> pb.DiffPoliciesResponse:

@@ -3676,6 +3676,209 @@ func (x *DecideResponse) GetConsidered() []*ConsideredRule {
 	return nil
 }
 
+// The known part of calls of a tool.
+type DecidePartiallyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The rules.
+	Policy *PolicySource `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	// Required. The tool, the known arguments, and the roles of the caller. All other arguments are open, and so is the
+	// context of a call.
+	Known *PolicyRequest `protobuf:"bytes,2,opt,name=known,proto3" json:"known,omitempty"`
+	// If true, the caller may have other roles as well.
+	HasOpenRoles  bool `protobuf:"varint,3,opt,name=has_open_roles,json=hasOpenRoles,proto3" json:"has_open_roles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecidePartiallyRequest) Reset() {
+	*x = DecidePartiallyRequest{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecidePartiallyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecidePartiallyRequest) ProtoMessage() {}
+
+func (x *DecidePartiallyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecidePartiallyRequest.ProtoReflect.Descriptor instead.
+func (*DecidePartiallyRequest) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *DecidePartiallyRequest) GetPolicy() *PolicySource {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+func (x *DecidePartiallyRequest) GetKnown() *PolicyRequest {
+	if x != nil {
+		return x.Known
+	}
+	return nil
+}
+
+func (x *DecidePartiallyRequest) GetHasOpenRoles() bool {
+	if x != nil {
+		return x.HasOpenRoles
+	}
+	return false
+}
+
+// A rule that may decide a call with the known arguments.
+type RemainingRule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the rule.
+	RuleId string `protobuf:"bytes,1,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
+	// Its decision.
+	Decision Decision `protobuf:"varint,2,opt,name=decision,proto3,enum=peripety.api.policy.v1.Decision" json:"decision,omitempty"`
+	// The members of its condition that remain, a JSON object; `{}` if it applies to each call that reaches it.
+	Condition []byte `protobuf:"bytes,3,opt,name=condition,proto3" json:"condition,omitempty"`
+	// The rule in one sentence, from the remaining condition.
+	Text          string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemainingRule) Reset() {
+	*x = RemainingRule{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemainingRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemainingRule) ProtoMessage() {}
+
+func (x *RemainingRule) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemainingRule.ProtoReflect.Descriptor instead.
+func (*RemainingRule) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *RemainingRule) GetRuleId() string {
+	if x != nil {
+		return x.RuleId
+	}
+	return ""
+}
+
+func (x *RemainingRule) GetDecision() Decision {
+	if x != nil {
+		return x.Decision
+	}
+	return Decision_DECISION_UNSPECIFIED
+}
+
+func (x *RemainingRule) GetCondition() []byte {
+	if x != nil {
+		return x.Condition
+	}
+	return nil
+}
+
+func (x *RemainingRule) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+// The remaining conditions.
+type DecidePartiallyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The decision if it is the same for all of these calls; unset if it depends on the rest.
+	Decision *Decision `protobuf:"varint,1,opt,name=decision,proto3,enum=peripety.api.policy.v1.Decision,oneof" json:"decision,omitempty"`
+	// The rules that may decide, in order. The first one whose condition holds decides. A rule that denies or escalates
+	// decides as well if its condition cannot be evaluated. Without one, the call is denied.
+	Rules []*RemainingRule `protobuf:"bytes,2,rep,name=rules,proto3" json:"rules,omitempty"`
+	// Names of the known arguments that remaining conditions read, beside open ones.
+	ReadArguments []string `protobuf:"bytes,3,rep,name=read_arguments,json=readArguments,proto3" json:"read_arguments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecidePartiallyResponse) Reset() {
+	*x = DecidePartiallyResponse{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecidePartiallyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecidePartiallyResponse) ProtoMessage() {}
+
+func (x *DecidePartiallyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecidePartiallyResponse.ProtoReflect.Descriptor instead.
+func (*DecidePartiallyResponse) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *DecidePartiallyResponse) GetDecision() Decision {
+	if x != nil && x.Decision != nil {
+		return *x.Decision
+	}
+	return Decision_DECISION_UNSPECIFIED
+}
+
+func (x *DecidePartiallyResponse) GetRules() []*RemainingRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *DecidePartiallyResponse) GetReadArguments() []string {
+	if x != nil {
+		return x.ReadArguments
+	}
+	return nil
+}
+
 // One request of a batch.
 type DecideItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3689,7 +3892,7 @@ type DecideItem struct {
 
 func (x *DecideItem) Reset() {
 	*x = DecideItem{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[39]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3701,7 +3904,7 @@ func (x *DecideItem) String() string {
 func (*DecideItem) ProtoMessage() {}
 
 func (x *DecideItem) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[39]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3714,7 +3917,7 @@ func (x *DecideItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideItem.ProtoReflect.Descriptor instead.
 func (*DecideItem) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{39}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DecideItem) GetItemId() string {
@@ -3744,7 +3947,7 @@ type DecideManyRequest struct {
 
 func (x *DecideManyRequest) Reset() {
 	*x = DecideManyRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[40]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3756,7 +3959,7 @@ func (x *DecideManyRequest) String() string {
 func (*DecideManyRequest) ProtoMessage() {}
 
 func (x *DecideManyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[40]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3769,7 +3972,7 @@ func (x *DecideManyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideManyRequest.ProtoReflect.Descriptor instead.
 func (*DecideManyRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{40}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DecideManyRequest) GetPolicy() *PolicySource {
@@ -3804,7 +4007,7 @@ type DecideOutcome struct {
 
 func (x *DecideOutcome) Reset() {
 	*x = DecideOutcome{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[41]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3816,7 +4019,7 @@ func (x *DecideOutcome) String() string {
 func (*DecideOutcome) ProtoMessage() {}
 
 func (x *DecideOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[41]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3829,7 +4032,7 @@ func (x *DecideOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideOutcome.ProtoReflect.Descriptor instead.
 func (*DecideOutcome) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{41}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DecideOutcome) GetItemId() string {
@@ -3895,7 +4098,7 @@ type DecideManyResponse struct {
 
 func (x *DecideManyResponse) Reset() {
 	*x = DecideManyResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[42]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3907,7 +4110,7 @@ func (x *DecideManyResponse) String() string {
 func (*DecideManyResponse) ProtoMessage() {}
 
 func (x *DecideManyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[42]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3920,7 +4123,7 @@ func (x *DecideManyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideManyResponse.ProtoReflect.Descriptor instead.
 func (*DecideManyResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{42}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DecideManyResponse) GetSequence() int64 {
@@ -3950,7 +4153,7 @@ type GetPolicyRequest struct {
 
 func (x *GetPolicyRequest) Reset() {
 	*x = GetPolicyRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[43]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3962,7 +4165,7 @@ func (x *GetPolicyRequest) String() string {
 func (*GetPolicyRequest) ProtoMessage() {}
 
 func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[43]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3975,7 +4178,7 @@ func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRequest.ProtoReflect.Descriptor instead.
 func (*GetPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{43}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetPolicyRequest) GetPolicyId() string {
@@ -4003,7 +4206,7 @@ type GetPolicyResponse struct {
 
 func (x *GetPolicyResponse) Reset() {
 	*x = GetPolicyResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[44]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4015,7 +4218,7 @@ func (x *GetPolicyResponse) String() string {
 func (*GetPolicyResponse) ProtoMessage() {}
 
 func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[44]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4028,7 +4231,7 @@ func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyResponse.ProtoReflect.Descriptor instead.
 func (*GetPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{44}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetPolicyResponse) GetPolicy() *CompiledPolicy {
@@ -4051,7 +4254,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[45]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4063,7 +4266,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[45]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4076,7 +4279,7 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{45}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListPoliciesRequest) GetPageSize() int32 {
@@ -4106,7 +4309,7 @@ type ListPoliciesResponse struct {
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[46]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4118,7 +4321,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[46]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4131,7 +4334,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{46}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListPoliciesResponse) GetPolicies() []*PolicySummary {
@@ -4161,7 +4364,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[47]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4173,7 +4376,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[47]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4186,7 +4389,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{47}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DeletePolicyRequest) GetRequestId() string {
@@ -4212,7 +4415,7 @@ type DeletePolicyResponse struct {
 
 func (x *DeletePolicyResponse) Reset() {
 	*x = DeletePolicyResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[48]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4224,7 +4427,7 @@ func (x *DeletePolicyResponse) String() string {
 func (*DeletePolicyResponse) ProtoMessage() {}
 
 func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[48]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4237,7 +4440,7 @@ func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyResponse.ProtoReflect.Descriptor instead.
 func (*DeletePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{48}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{51}
 }
 
 // The run to follow.
@@ -4255,7 +4458,7 @@ type ResumePolicyRunRequest struct {
 
 func (x *ResumePolicyRunRequest) Reset() {
 	*x = ResumePolicyRunRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[49]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4267,7 +4470,7 @@ func (x *ResumePolicyRunRequest) String() string {
 func (*ResumePolicyRunRequest) ProtoMessage() {}
 
 func (x *ResumePolicyRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[49]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4280,7 +4483,7 @@ func (x *ResumePolicyRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumePolicyRunRequest.ProtoReflect.Descriptor instead.
 func (*ResumePolicyRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{49}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ResumePolicyRunRequest) GetRunId() string {
@@ -4315,7 +4518,7 @@ type ResumePolicyRunResponse struct {
 
 func (x *ResumePolicyRunResponse) Reset() {
 	*x = ResumePolicyRunResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[50]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4327,7 +4530,7 @@ func (x *ResumePolicyRunResponse) String() string {
 func (*ResumePolicyRunResponse) ProtoMessage() {}
 
 func (x *ResumePolicyRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[50]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4340,7 +4543,7 @@ func (x *ResumePolicyRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumePolicyRunResponse.ProtoReflect.Descriptor instead.
 func (*ResumePolicyRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{50}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ResumePolicyRunResponse) GetEvent() *CompilePolicyResponse {
@@ -4361,7 +4564,7 @@ type GetPolicyRunRequest struct {
 
 func (x *GetPolicyRunRequest) Reset() {
 	*x = GetPolicyRunRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[51]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4373,7 +4576,7 @@ func (x *GetPolicyRunRequest) String() string {
 func (*GetPolicyRunRequest) ProtoMessage() {}
 
 func (x *GetPolicyRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[51]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4386,7 +4589,7 @@ func (x *GetPolicyRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRunRequest.ProtoReflect.Descriptor instead.
 func (*GetPolicyRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{51}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *GetPolicyRunRequest) GetRunId() string {
@@ -4407,7 +4610,7 @@ type GetPolicyRunResponse struct {
 
 func (x *GetPolicyRunResponse) Reset() {
 	*x = GetPolicyRunResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[52]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4419,7 +4622,7 @@ func (x *GetPolicyRunResponse) String() string {
 func (*GetPolicyRunResponse) ProtoMessage() {}
 
 func (x *GetPolicyRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[52]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4432,7 +4635,7 @@ func (x *GetPolicyRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRunResponse.ProtoReflect.Descriptor instead.
 func (*GetPolicyRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{52}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *GetPolicyRunResponse) GetRun() *v1.CallRun {
@@ -4457,7 +4660,7 @@ type ListPolicyRunsRequest struct {
 
 func (x *ListPolicyRunsRequest) Reset() {
 	*x = ListPolicyRunsRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[53]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4469,7 +4672,7 @@ func (x *ListPolicyRunsRequest) String() string {
 func (*ListPolicyRunsRequest) ProtoMessage() {}
 
 func (x *ListPolicyRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[53]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4482,7 +4685,7 @@ func (x *ListPolicyRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPolicyRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListPolicyRunsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{53}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListPolicyRunsRequest) GetState() v1.CallRunState {
@@ -4519,7 +4722,7 @@ type ListPolicyRunsResponse struct {
 
 func (x *ListPolicyRunsResponse) Reset() {
 	*x = ListPolicyRunsResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[54]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4531,7 +4734,7 @@ func (x *ListPolicyRunsResponse) String() string {
 func (*ListPolicyRunsResponse) ProtoMessage() {}
 
 func (x *ListPolicyRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[54]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4544,7 +4747,7 @@ func (x *ListPolicyRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPolicyRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListPolicyRunsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{54}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListPolicyRunsResponse) GetRuns() []*v1.CallRun {
@@ -4574,7 +4777,7 @@ type CancelPolicyRunRequest struct {
 
 func (x *CancelPolicyRunRequest) Reset() {
 	*x = CancelPolicyRunRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[55]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4586,7 +4789,7 @@ func (x *CancelPolicyRunRequest) String() string {
 func (*CancelPolicyRunRequest) ProtoMessage() {}
 
 func (x *CancelPolicyRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[55]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4599,7 +4802,7 @@ func (x *CancelPolicyRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPolicyRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelPolicyRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{55}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CancelPolicyRunRequest) GetRequestId() string {
@@ -4627,7 +4830,7 @@ type CancelPolicyRunResponse struct {
 
 func (x *CancelPolicyRunResponse) Reset() {
 	*x = CancelPolicyRunResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[56]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4639,7 +4842,7 @@ func (x *CancelPolicyRunResponse) String() string {
 func (*CancelPolicyRunResponse) ProtoMessage() {}
 
 func (x *CancelPolicyRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[56]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4652,7 +4855,7 @@ func (x *CancelPolicyRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPolicyRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelPolicyRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{56}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CancelPolicyRunResponse) GetRun() *v1.CallRun {
@@ -4675,7 +4878,7 @@ type DeletePolicyRunRequest struct {
 
 func (x *DeletePolicyRunRequest) Reset() {
 	*x = DeletePolicyRunRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[57]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4687,7 +4890,7 @@ func (x *DeletePolicyRunRequest) String() string {
 func (*DeletePolicyRunRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[57]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4700,7 +4903,7 @@ func (x *DeletePolicyRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRunRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{57}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DeletePolicyRunRequest) GetRequestId() string {
@@ -4726,7 +4929,7 @@ type DeletePolicyRunResponse struct {
 
 func (x *DeletePolicyRunResponse) Reset() {
 	*x = DeletePolicyRunResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4738,7 +4941,7 @@ func (x *DeletePolicyRunResponse) String() string {
 func (*DeletePolicyRunResponse) ProtoMessage() {}
 
 func (x *DeletePolicyRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4751,7 +4954,7 @@ func (x *DeletePolicyRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRunResponse.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{58}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{61}
 }
 
 // A call that waits for a person.
@@ -4777,7 +4980,7 @@ type PendingApproval struct {
 
 func (x *PendingApproval) Reset() {
 	*x = PendingApproval{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4789,7 +4992,7 @@ func (x *PendingApproval) String() string {
 func (*PendingApproval) ProtoMessage() {}
 
 func (x *PendingApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4802,7 +5005,7 @@ func (x *PendingApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingApproval.ProtoReflect.Descriptor instead.
 func (*PendingApproval) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{59}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PendingApproval) GetApprovalId() string {
@@ -4867,7 +5070,7 @@ type ListApprovalsRequest struct {
 
 func (x *ListApprovalsRequest) Reset() {
 	*x = ListApprovalsRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4879,7 +5082,7 @@ func (x *ListApprovalsRequest) String() string {
 func (*ListApprovalsRequest) ProtoMessage() {}
 
 func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4892,7 +5095,7 @@ func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{60}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListApprovalsRequest) GetPageSize() int32 {
@@ -4922,7 +5125,7 @@ type ListApprovalsResponse struct {
 
 func (x *ListApprovalsResponse) Reset() {
 	*x = ListApprovalsResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4934,7 +5137,7 @@ func (x *ListApprovalsResponse) String() string {
 func (*ListApprovalsResponse) ProtoMessage() {}
 
 func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4947,7 +5150,7 @@ func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{61}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListApprovalsResponse) GetApprovals() []*PendingApproval {
@@ -4973,7 +5176,7 @@ type WatchApprovalsRequest struct {
 
 func (x *WatchApprovalsRequest) Reset() {
 	*x = WatchApprovalsRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4985,7 +5188,7 @@ func (x *WatchApprovalsRequest) String() string {
 func (*WatchApprovalsRequest) ProtoMessage() {}
 
 func (x *WatchApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4998,7 +5201,7 @@ func (x *WatchApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*WatchApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{62}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{65}
 }
 
 // A call that starts or stops waiting.
@@ -5019,7 +5222,7 @@ type WatchApprovalsResponse struct {
 
 func (x *WatchApprovalsResponse) Reset() {
 	*x = WatchApprovalsResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5031,7 +5234,7 @@ func (x *WatchApprovalsResponse) String() string {
 func (*WatchApprovalsResponse) ProtoMessage() {}
 
 func (x *WatchApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5044,7 +5247,7 @@ func (x *WatchApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*WatchApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{63}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *WatchApprovalsResponse) GetSequence() int64 {
@@ -5112,7 +5315,7 @@ type ApproveCallRequest struct {
 
 func (x *ApproveCallRequest) Reset() {
 	*x = ApproveCallRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5124,7 +5327,7 @@ func (x *ApproveCallRequest) String() string {
 func (*ApproveCallRequest) ProtoMessage() {}
 
 func (x *ApproveCallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5137,7 +5340,7 @@ func (x *ApproveCallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveCallRequest.ProtoReflect.Descriptor instead.
 func (*ApproveCallRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{64}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ApproveCallRequest) GetRequestId() string {
@@ -5170,7 +5373,7 @@ type ApproveCallResponse struct {
 
 func (x *ApproveCallResponse) Reset() {
 	*x = ApproveCallResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5182,7 +5385,7 @@ func (x *ApproveCallResponse) String() string {
 func (*ApproveCallResponse) ProtoMessage() {}
 
 func (x *ApproveCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5195,7 +5398,7 @@ func (x *ApproveCallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveCallResponse.ProtoReflect.Descriptor instead.
 func (*ApproveCallResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{65}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{68}
 }
 
 // The call to deny.
@@ -5213,7 +5416,7 @@ type DenyCallRequest struct {
 
 func (x *DenyCallRequest) Reset() {
 	*x = DenyCallRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5225,7 +5428,7 @@ func (x *DenyCallRequest) String() string {
 func (*DenyCallRequest) ProtoMessage() {}
 
 func (x *DenyCallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5238,7 +5441,7 @@ func (x *DenyCallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DenyCallRequest.ProtoReflect.Descriptor instead.
 func (*DenyCallRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{66}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *DenyCallRequest) GetRequestId() string {
@@ -5271,7 +5474,7 @@ type DenyCallResponse struct {
 
 func (x *DenyCallResponse) Reset() {
 	*x = DenyCallResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5283,7 +5486,7 @@ func (x *DenyCallResponse) String() string {
 func (*DenyCallResponse) ProtoMessage() {}
 
 func (x *DenyCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5296,7 +5499,7 @@ func (x *DenyCallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DenyCallResponse.ProtoReflect.Descriptor instead.
 func (*DenyCallResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{67}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{70}
 }
 
 // Progress of the work.
@@ -5316,7 +5519,7 @@ type CompilePolicyResponse_Progress struct {
 
 func (x *CompilePolicyResponse_Progress) Reset() {
 	*x = CompilePolicyResponse_Progress{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5328,7 +5531,7 @@ func (x *CompilePolicyResponse_Progress) String() string {
 func (*CompilePolicyResponse_Progress) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5385,7 +5588,7 @@ type CompilePolicyResponse_RulesWritten struct {
 
 func (x *CompilePolicyResponse_RulesWritten) Reset() {
 	*x = CompilePolicyResponse_RulesWritten{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5397,7 +5600,7 @@ func (x *CompilePolicyResponse_RulesWritten) String() string {
 func (*CompilePolicyResponse_RulesWritten) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_RulesWritten) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5440,7 +5643,7 @@ type CompilePolicyResponse_ScenariosWritten struct {
 
 func (x *CompilePolicyResponse_ScenariosWritten) Reset() {
 	*x = CompilePolicyResponse_ScenariosWritten{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5452,7 +5655,7 @@ func (x *CompilePolicyResponse_ScenariosWritten) String() string {
 func (*CompilePolicyResponse_ScenariosWritten) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_ScenariosWritten) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5499,7 +5702,7 @@ type CompilePolicyResponse_Verified struct {
 
 func (x *CompilePolicyResponse_Verified) Reset() {
 	*x = CompilePolicyResponse_Verified{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5511,7 +5714,7 @@ func (x *CompilePolicyResponse_Verified) String() string {
 func (*CompilePolicyResponse_Verified) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Verified) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5574,7 +5777,7 @@ type CompilePolicyResponse_Compiled struct {
 
 func (x *CompilePolicyResponse_Compiled) Reset() {
 	*x = CompilePolicyResponse_Compiled{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5586,7 +5789,7 @@ func (x *CompilePolicyResponse_Compiled) String() string {
 func (*CompilePolicyResponse_Compiled) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Compiled) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5658,7 +5861,7 @@ type CompilePolicyResponse_Failed struct {
 
 func (x *CompilePolicyResponse_Failed) Reset() {
 	*x = CompilePolicyResponse_Failed{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5670,7 +5873,7 @@ func (x *CompilePolicyResponse_Failed) String() string {
 func (*CompilePolicyResponse_Failed) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Failed) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5741,7 +5944,7 @@ type RunMutationTestsResponse_Scored struct {
 
 func (x *RunMutationTestsResponse_Scored) Reset() {
 	*x = RunMutationTestsResponse_Scored{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5753,7 +5956,7 @@ func (x *RunMutationTestsResponse_Scored) String() string {
 func (*RunMutationTestsResponse_Scored) ProtoMessage() {}
 
 func (x *RunMutationTestsResponse_Scored) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5796,7 +5999,7 @@ type RunMutationTestsResponse_Mutants struct {
 
 func (x *RunMutationTestsResponse_Mutants) Reset() {
 	*x = RunMutationTestsResponse_Mutants{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5808,7 +6011,7 @@ func (x *RunMutationTestsResponse_Mutants) String() string {
 func (*RunMutationTestsResponse_Mutants) ProtoMessage() {}
 
 func (x *RunMutationTestsResponse_Mutants) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5853,7 +6056,7 @@ type GenerateCoverageScenariosResponse_Covered struct {
 
 func (x *GenerateCoverageScenariosResponse_Covered) Reset() {
 	*x = GenerateCoverageScenariosResponse_Covered{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5865,7 +6068,7 @@ func (x *GenerateCoverageScenariosResponse_Covered) String() string {
 func (*GenerateCoverageScenariosResponse_Covered) ProtoMessage() {}
 
 func (x *GenerateCoverageScenariosResponse_Covered) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5915,7 +6118,7 @@ type WatchApprovalsResponse_Ended struct {
 
 func (x *WatchApprovalsResponse_Ended) Reset() {
 	*x = WatchApprovalsResponse_Ended{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[77]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5927,7 +6130,7 @@ func (x *WatchApprovalsResponse_Ended) String() string {
 func (*WatchApprovalsResponse_Ended) ProtoMessage() {}
 
 func (x *WatchApprovalsResponse_Ended) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[77]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5940,7 +6143,7 @@ func (x *WatchApprovalsResponse_Ended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchApprovalsResponse_Ended.ProtoReflect.Descriptor instead.
 func (*WatchApprovalsResponse_Ended) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{63, 0}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{66, 0}
 }
 
 func (x *WatchApprovalsResponse_Ended) GetApprovalId() string {
@@ -6249,7 +6452,21 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\x06result\x18\x01 \x01(\v2&.peripety.api.policy.v1.DecisionResultR\x06result\x12F\n" +
 	"\n" +
 	"considered\x18\x02 \x03(\v2&.peripety.api.policy.v1.ConsideredRuleR\n" +
-	"considered\"f\n" +
+	"considered\"\xb9\x01\n" +
+	"\x16DecidePartiallyRequest\x12<\n" +
+	"\x06policy\x18\x01 \x01(\v2$.peripety.api.policy.v1.PolicySourceR\x06policy\x12;\n" +
+	"\x05known\x18\x02 \x01(\v2%.peripety.api.policy.v1.PolicyRequestR\x05known\x12$\n" +
+	"\x0ehas_open_roles\x18\x03 \x01(\bR\fhasOpenRoles\"\x98\x01\n" +
+	"\rRemainingRule\x12\x17\n" +
+	"\arule_id\x18\x01 \x01(\tR\x06ruleId\x12<\n" +
+	"\bdecision\x18\x02 \x01(\x0e2 .peripety.api.policy.v1.DecisionR\bdecision\x12\x1c\n" +
+	"\tcondition\x18\x03 \x01(\fR\tcondition\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\"\xcd\x01\n" +
+	"\x17DecidePartiallyResponse\x12A\n" +
+	"\bdecision\x18\x01 \x01(\x0e2 .peripety.api.policy.v1.DecisionH\x00R\bdecision\x88\x01\x01\x12;\n" +
+	"\x05rules\x18\x02 \x03(\v2%.peripety.api.policy.v1.RemainingRuleR\x05rules\x12%\n" +
+	"\x0eread_arguments\x18\x03 \x03(\tR\rreadArgumentsB\v\n" +
+	"\t_decision\"f\n" +
 	"\n" +
 	"DecideItem\x12\x17\n" +
 	"\aitem_id\x18\x01 \x01(\tR\x06itemId\x12?\n" +
@@ -6408,7 +6625,7 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\x19APPROVAL_OUTCOME_APPROVED\x10\x01\x12\x1b\n" +
 	"\x17APPROVAL_OUTCOME_DENIED\x10\x02\x12\x1c\n" +
 	"\x18APPROVAL_OUTCOME_EXPIRED\x10\x03\x12\x1e\n" +
-	"\x1aAPPROVAL_OUTCOME_WITHDRAWN\x10\x042\xc8\x0f\n" +
+	"\x1aAPPROVAL_OUTCOME_WITHDRAWN\x10\x042\xc1\x10\n" +
 	"\rPolicyService\x12s\n" +
 	"\rCompilePolicy\x12,.peripety.api.policy.v1.CompilePolicyRequest\x1a-.peripety.api.policy.v1.CompilePolicyResponse\"\x03\x90\x02\x020\x01\x12n\n" +
 	"\fVerifyPolicy\x12+.peripety.api.policy.v1.VerifyPolicyRequest\x1a,.peripety.api.policy.v1.VerifyPolicyResponse\"\x03\x90\x02\x01\x12q\n" +
@@ -6417,7 +6634,8 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\fDiffPolicies\x12+.peripety.api.policy.v1.DiffPoliciesRequest\x1a,.peripety.api.policy.v1.DiffPoliciesResponse\"\x03\x90\x02\x01\x12|\n" +
 	"\x10RunMutationTests\x12/.peripety.api.policy.v1.RunMutationTestsRequest\x1a0.peripety.api.policy.v1.RunMutationTestsResponse\"\x03\x90\x02\x010\x01\x12\x97\x01\n" +
 	"\x19GenerateCoverageScenarios\x128.peripety.api.policy.v1.GenerateCoverageScenariosRequest\x1a9.peripety.api.policy.v1.GenerateCoverageScenariosResponse\"\x03\x90\x02\x010\x01\x12\\\n" +
-	"\x06Decide\x12%.peripety.api.policy.v1.DecideRequest\x1a&.peripety.api.policy.v1.DecideResponse\"\x03\x90\x02\x01\x12l\n" +
+	"\x06Decide\x12%.peripety.api.policy.v1.DecideRequest\x1a&.peripety.api.policy.v1.DecideResponse\"\x03\x90\x02\x01\x12w\n" +
+	"\x0fDecidePartially\x12..peripety.api.policy.v1.DecidePartiallyRequest\x1a/.peripety.api.policy.v1.DecidePartiallyResponse\"\x03\x90\x02\x01\x12l\n" +
 	"\n" +
 	"DecideMany\x12).peripety.api.policy.v1.DecideManyRequest\x1a*.peripety.api.policy.v1.DecideManyResponse\"\x03\x90\x02\x01(\x010\x01\x12e\n" +
 	"\tGetPolicy\x12(.peripety.api.policy.v1.GetPolicyRequest\x1a).peripety.api.policy.v1.GetPolicyResponse\"\x03\x90\x02\x01\x12n\n" +
@@ -6448,7 +6666,7 @@ func file_peripety_api_policy_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_peripety_api_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_peripety_api_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
+var file_peripety_api_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
 var file_peripety_api_policy_v1_policy_proto_goTypes = []any{
 	(Decision)(0),                                     // 0: peripety.api.policy.v1.Decision
 	(Expectation)(0),                                  // 1: peripety.api.policy.v1.Expectation
@@ -6498,55 +6716,58 @@ var file_peripety_api_policy_v1_policy_proto_goTypes = []any{
 	(*DecideRequest)(nil),                             // 45: peripety.api.policy.v1.DecideRequest
 	(*ConsideredRule)(nil),                            // 46: peripety.api.policy.v1.ConsideredRule
 	(*DecideResponse)(nil),                            // 47: peripety.api.policy.v1.DecideResponse
-	(*DecideItem)(nil),                                // 48: peripety.api.policy.v1.DecideItem
-	(*DecideManyRequest)(nil),                         // 49: peripety.api.policy.v1.DecideManyRequest
-	(*DecideOutcome)(nil),                             // 50: peripety.api.policy.v1.DecideOutcome
-	(*DecideManyResponse)(nil),                        // 51: peripety.api.policy.v1.DecideManyResponse
-	(*GetPolicyRequest)(nil),                          // 52: peripety.api.policy.v1.GetPolicyRequest
-	(*GetPolicyResponse)(nil),                         // 53: peripety.api.policy.v1.GetPolicyResponse
-	(*ListPoliciesRequest)(nil),                       // 54: peripety.api.policy.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),                      // 55: peripety.api.policy.v1.ListPoliciesResponse
-	(*DeletePolicyRequest)(nil),                       // 56: peripety.api.policy.v1.DeletePolicyRequest
-	(*DeletePolicyResponse)(nil),                      // 57: peripety.api.policy.v1.DeletePolicyResponse
-	(*ResumePolicyRunRequest)(nil),                    // 58: peripety.api.policy.v1.ResumePolicyRunRequest
-	(*ResumePolicyRunResponse)(nil),                   // 59: peripety.api.policy.v1.ResumePolicyRunResponse
-	(*GetPolicyRunRequest)(nil),                       // 60: peripety.api.policy.v1.GetPolicyRunRequest
-	(*GetPolicyRunResponse)(nil),                      // 61: peripety.api.policy.v1.GetPolicyRunResponse
-	(*ListPolicyRunsRequest)(nil),                     // 62: peripety.api.policy.v1.ListPolicyRunsRequest
-	(*ListPolicyRunsResponse)(nil),                    // 63: peripety.api.policy.v1.ListPolicyRunsResponse
-	(*CancelPolicyRunRequest)(nil),                    // 64: peripety.api.policy.v1.CancelPolicyRunRequest
-	(*CancelPolicyRunResponse)(nil),                   // 65: peripety.api.policy.v1.CancelPolicyRunResponse
-	(*DeletePolicyRunRequest)(nil),                    // 66: peripety.api.policy.v1.DeletePolicyRunRequest
-	(*DeletePolicyRunResponse)(nil),                   // 67: peripety.api.policy.v1.DeletePolicyRunResponse
-	(*PendingApproval)(nil),                           // 68: peripety.api.policy.v1.PendingApproval
-	(*ListApprovalsRequest)(nil),                      // 69: peripety.api.policy.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil),                     // 70: peripety.api.policy.v1.ListApprovalsResponse
-	(*WatchApprovalsRequest)(nil),                     // 71: peripety.api.policy.v1.WatchApprovalsRequest
-	(*WatchApprovalsResponse)(nil),                    // 72: peripety.api.policy.v1.WatchApprovalsResponse
-	(*ApproveCallRequest)(nil),                        // 73: peripety.api.policy.v1.ApproveCallRequest
-	(*ApproveCallResponse)(nil),                       // 74: peripety.api.policy.v1.ApproveCallResponse
-	(*DenyCallRequest)(nil),                           // 75: peripety.api.policy.v1.DenyCallRequest
-	(*DenyCallResponse)(nil),                          // 76: peripety.api.policy.v1.DenyCallResponse
-	(*CompilePolicyResponse_Progress)(nil),            // 77: peripety.api.policy.v1.CompilePolicyResponse.Progress
-	(*CompilePolicyResponse_RulesWritten)(nil),        // 78: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
-	(*CompilePolicyResponse_ScenariosWritten)(nil),    // 79: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
-	(*CompilePolicyResponse_Verified)(nil),            // 80: peripety.api.policy.v1.CompilePolicyResponse.Verified
-	(*CompilePolicyResponse_Compiled)(nil),            // 81: peripety.api.policy.v1.CompilePolicyResponse.Compiled
-	(*CompilePolicyResponse_Failed)(nil),              // 82: peripety.api.policy.v1.CompilePolicyResponse.Failed
-	(*RunMutationTestsResponse_Scored)(nil),           // 83: peripety.api.policy.v1.RunMutationTestsResponse.Scored
-	(*RunMutationTestsResponse_Mutants)(nil),          // 84: peripety.api.policy.v1.RunMutationTestsResponse.Mutants
-	(*GenerateCoverageScenariosResponse_Covered)(nil), // 85: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
-	(*WatchApprovalsResponse_Ended)(nil),              // 86: peripety.api.policy.v1.WatchApprovalsResponse.Ended
-	(*v1.Finding)(nil),                                // 87: peripety.api.common.v1.Finding
-	(*v1.ModelUsage)(nil),                             // 88: peripety.api.common.v1.ModelUsage
-	(*timestamppb.Timestamp)(nil),                     // 89: google.protobuf.Timestamp
-	(*v1.Coverage)(nil),                               // 90: peripety.api.common.v1.Coverage
-	(*v1.MutationScore)(nil),                          // 91: peripety.api.common.v1.MutationScore
-	(*v1.Budget)(nil),                                 // 92: peripety.api.common.v1.Budget
-	(*v1.ItemError)(nil),                              // 93: peripety.api.common.v1.ItemError
-	(*v1.CallRun)(nil),                                // 94: peripety.api.common.v1.CallRun
-	(v1.CallRunState)(0),                              // 95: peripety.api.common.v1.CallRunState
-	(*v1.Mutant)(nil),                                 // 96: peripety.api.common.v1.Mutant
+	(*DecidePartiallyRequest)(nil),                    // 48: peripety.api.policy.v1.DecidePartiallyRequest
+	(*RemainingRule)(nil),                             // 49: peripety.api.policy.v1.RemainingRule
+	(*DecidePartiallyResponse)(nil),                   // 50: peripety.api.policy.v1.DecidePartiallyResponse
+	(*DecideItem)(nil),                                // 51: peripety.api.policy.v1.DecideItem
+	(*DecideManyRequest)(nil),                         // 52: peripety.api.policy.v1.DecideManyRequest
+	(*DecideOutcome)(nil),                             // 53: peripety.api.policy.v1.DecideOutcome
+	(*DecideManyResponse)(nil),                        // 54: peripety.api.policy.v1.DecideManyResponse
+	(*GetPolicyRequest)(nil),                          // 55: peripety.api.policy.v1.GetPolicyRequest
+	(*GetPolicyResponse)(nil),                         // 56: peripety.api.policy.v1.GetPolicyResponse
+	(*ListPoliciesRequest)(nil),                       // 57: peripety.api.policy.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),                      // 58: peripety.api.policy.v1.ListPoliciesResponse
+	(*DeletePolicyRequest)(nil),                       // 59: peripety.api.policy.v1.DeletePolicyRequest
+	(*DeletePolicyResponse)(nil),                      // 60: peripety.api.policy.v1.DeletePolicyResponse
+	(*ResumePolicyRunRequest)(nil),                    // 61: peripety.api.policy.v1.ResumePolicyRunRequest
+	(*ResumePolicyRunResponse)(nil),                   // 62: peripety.api.policy.v1.ResumePolicyRunResponse
+	(*GetPolicyRunRequest)(nil),                       // 63: peripety.api.policy.v1.GetPolicyRunRequest
+	(*GetPolicyRunResponse)(nil),                      // 64: peripety.api.policy.v1.GetPolicyRunResponse
+	(*ListPolicyRunsRequest)(nil),                     // 65: peripety.api.policy.v1.ListPolicyRunsRequest
+	(*ListPolicyRunsResponse)(nil),                    // 66: peripety.api.policy.v1.ListPolicyRunsResponse
+	(*CancelPolicyRunRequest)(nil),                    // 67: peripety.api.policy.v1.CancelPolicyRunRequest
+	(*CancelPolicyRunResponse)(nil),                   // 68: peripety.api.policy.v1.CancelPolicyRunResponse
+	(*DeletePolicyRunRequest)(nil),                    // 69: peripety.api.policy.v1.DeletePolicyRunRequest
+	(*DeletePolicyRunResponse)(nil),                   // 70: peripety.api.policy.v1.DeletePolicyRunResponse
+	(*PendingApproval)(nil),                           // 71: peripety.api.policy.v1.PendingApproval
+	(*ListApprovalsRequest)(nil),                      // 72: peripety.api.policy.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),                     // 73: peripety.api.policy.v1.ListApprovalsResponse
+	(*WatchApprovalsRequest)(nil),                     // 74: peripety.api.policy.v1.WatchApprovalsRequest
+	(*WatchApprovalsResponse)(nil),                    // 75: peripety.api.policy.v1.WatchApprovalsResponse
+	(*ApproveCallRequest)(nil),                        // 76: peripety.api.policy.v1.ApproveCallRequest
+	(*ApproveCallResponse)(nil),                       // 77: peripety.api.policy.v1.ApproveCallResponse
+	(*DenyCallRequest)(nil),                           // 78: peripety.api.policy.v1.DenyCallRequest
+	(*DenyCallResponse)(nil),                          // 79: peripety.api.policy.v1.DenyCallResponse
+	(*CompilePolicyResponse_Progress)(nil),            // 80: peripety.api.policy.v1.CompilePolicyResponse.Progress
+	(*CompilePolicyResponse_RulesWritten)(nil),        // 81: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
+	(*CompilePolicyResponse_ScenariosWritten)(nil),    // 82: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
+	(*CompilePolicyResponse_Verified)(nil),            // 83: peripety.api.policy.v1.CompilePolicyResponse.Verified
+	(*CompilePolicyResponse_Compiled)(nil),            // 84: peripety.api.policy.v1.CompilePolicyResponse.Compiled
+	(*CompilePolicyResponse_Failed)(nil),              // 85: peripety.api.policy.v1.CompilePolicyResponse.Failed
+	(*RunMutationTestsResponse_Scored)(nil),           // 86: peripety.api.policy.v1.RunMutationTestsResponse.Scored
+	(*RunMutationTestsResponse_Mutants)(nil),          // 87: peripety.api.policy.v1.RunMutationTestsResponse.Mutants
+	(*GenerateCoverageScenariosResponse_Covered)(nil), // 88: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
+	(*WatchApprovalsResponse_Ended)(nil),              // 89: peripety.api.policy.v1.WatchApprovalsResponse.Ended
+	(*v1.Finding)(nil),                                // 90: peripety.api.common.v1.Finding
+	(*v1.ModelUsage)(nil),                             // 91: peripety.api.common.v1.ModelUsage
+	(*timestamppb.Timestamp)(nil),                     // 92: google.protobuf.Timestamp
+	(*v1.Coverage)(nil),                               // 93: peripety.api.common.v1.Coverage
+	(*v1.MutationScore)(nil),                          // 94: peripety.api.common.v1.MutationScore
+	(*v1.Budget)(nil),                                 // 95: peripety.api.common.v1.Budget
+	(*v1.ItemError)(nil),                              // 96: peripety.api.common.v1.ItemError
+	(*v1.CallRun)(nil),                                // 97: peripety.api.common.v1.CallRun
+	(v1.CallRunState)(0),                              // 98: peripety.api.common.v1.CallRunState
+	(*v1.Mutant)(nil),                                 // 99: peripety.api.common.v1.Mutant
 }
 var file_peripety_api_policy_v1_policy_proto_depIdxs = []int32{
 	10,  // 0: peripety.api.policy.v1.ToolAnnotation.argument_roles:type_name -> peripety.api.policy.v1.ArgumentRole
@@ -6554,8 +6775,8 @@ var file_peripety_api_policy_v1_policy_proto_depIdxs = []int32{
 	1,   // 2: peripety.api.policy.v1.PolicyScenario.expected:type_name -> peripety.api.policy.v1.Expectation
 	2,   // 3: peripety.api.policy.v1.PolicyScenario.source:type_name -> peripety.api.policy.v1.ScenarioSource
 	0,   // 4: peripety.api.policy.v1.DecisionResult.decision:type_name -> peripety.api.policy.v1.Decision
-	87,  // 5: peripety.api.policy.v1.DecisionResult.errors:type_name -> peripety.api.common.v1.Finding
-	88,  // 6: peripety.api.policy.v1.GenerationTurn.usage:type_name -> peripety.api.common.v1.ModelUsage
+	90,  // 5: peripety.api.policy.v1.DecisionResult.errors:type_name -> peripety.api.common.v1.Finding
+	91,  // 6: peripety.api.policy.v1.GenerationTurn.usage:type_name -> peripety.api.common.v1.ModelUsage
 	1,   // 7: peripety.api.policy.v1.ScenarioCorrection.original:type_name -> peripety.api.policy.v1.Expectation
 	1,   // 8: peripety.api.policy.v1.ScenarioCorrection.corrected:type_name -> peripety.api.policy.v1.Expectation
 	12,  // 9: peripety.api.policy.v1.DiscardedScenario.scenario:type_name -> peripety.api.policy.v1.PolicyScenario
@@ -6565,37 +6786,37 @@ var file_peripety_api_policy_v1_policy_proto_depIdxs = []int32{
 	17,  // 13: peripety.api.policy.v1.AuditEntry.discarded:type_name -> peripety.api.policy.v1.DiscardedScenario
 	18,  // 14: peripety.api.policy.v1.AuditEntry.rule_patch:type_name -> peripety.api.policy.v1.RulePatch
 	20,  // 15: peripety.api.policy.v1.AuditEntry.judge_result:type_name -> peripety.api.policy.v1.JudgeResult
-	89,  // 16: peripety.api.policy.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	92,  // 16: peripety.api.policy.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
 	3,   // 17: peripety.api.policy.v1.JudgeResult.fault:type_name -> peripety.api.policy.v1.FaultAttribution
 	13,  // 18: peripety.api.policy.v1.ScenarioResult.actual:type_name -> peripety.api.policy.v1.DecisionResult
 	21,  // 19: peripety.api.policy.v1.VerificationReport.results:type_name -> peripety.api.policy.v1.ScenarioResult
-	90,  // 20: peripety.api.policy.v1.VerificationReport.coverage:type_name -> peripety.api.common.v1.Coverage
-	91,  // 21: peripety.api.policy.v1.VerificationReport.mutation:type_name -> peripety.api.common.v1.MutationScore
+	93,  // 20: peripety.api.policy.v1.VerificationReport.coverage:type_name -> peripety.api.common.v1.Coverage
+	94,  // 21: peripety.api.policy.v1.VerificationReport.mutation:type_name -> peripety.api.common.v1.MutationScore
 	12,  // 22: peripety.api.policy.v1.CompiledPolicy.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
 	22,  // 23: peripety.api.policy.v1.CompiledPolicy.verification:type_name -> peripety.api.policy.v1.VerificationReport
 	19,  // 24: peripety.api.policy.v1.CompiledPolicy.audit:type_name -> peripety.api.policy.v1.AuditEntry
-	89,  // 25: peripety.api.policy.v1.CompiledPolicy.create_time:type_name -> google.protobuf.Timestamp
-	89,  // 26: peripety.api.policy.v1.PolicySummary.create_time:type_name -> google.protobuf.Timestamp
+	92,  // 25: peripety.api.policy.v1.CompiledPolicy.create_time:type_name -> google.protobuf.Timestamp
+	92,  // 26: peripety.api.policy.v1.PolicySummary.create_time:type_name -> google.protobuf.Timestamp
 	11,  // 27: peripety.api.policy.v1.CompilePolicyRequest.tools:type_name -> peripety.api.policy.v1.ToolAnnotation
 	12,  // 28: peripety.api.policy.v1.CompilePolicyRequest.handwritten_scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
 	25,  // 29: peripety.api.policy.v1.CompilePolicyRequest.options:type_name -> peripety.api.policy.v1.CompileOptions
-	92,  // 30: peripety.api.policy.v1.CompilePolicyRequest.budget:type_name -> peripety.api.common.v1.Budget
-	77,  // 31: peripety.api.policy.v1.CompilePolicyResponse.progress:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Progress
-	78,  // 32: peripety.api.policy.v1.CompilePolicyResponse.rules_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
-	79,  // 33: peripety.api.policy.v1.CompilePolicyResponse.scenarios_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
-	80,  // 34: peripety.api.policy.v1.CompilePolicyResponse.verified:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Verified
+	95,  // 30: peripety.api.policy.v1.CompilePolicyRequest.budget:type_name -> peripety.api.common.v1.Budget
+	80,  // 31: peripety.api.policy.v1.CompilePolicyResponse.progress:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Progress
+	81,  // 32: peripety.api.policy.v1.CompilePolicyResponse.rules_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
+	82,  // 33: peripety.api.policy.v1.CompilePolicyResponse.scenarios_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
+	83,  // 34: peripety.api.policy.v1.CompilePolicyResponse.verified:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Verified
 	19,  // 35: peripety.api.policy.v1.CompilePolicyResponse.decided:type_name -> peripety.api.policy.v1.AuditEntry
-	81,  // 36: peripety.api.policy.v1.CompilePolicyResponse.compiled:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Compiled
-	82,  // 37: peripety.api.policy.v1.CompilePolicyResponse.failed:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Failed
+	84,  // 36: peripety.api.policy.v1.CompilePolicyResponse.compiled:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Compiled
+	85,  // 37: peripety.api.policy.v1.CompilePolicyResponse.failed:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Failed
 	14,  // 38: peripety.api.policy.v1.VerifyPolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	12,  // 39: peripety.api.policy.v1.VerifyPolicyRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
 	22,  // 40: peripety.api.policy.v1.VerifyPolicyResponse.verification:type_name -> peripety.api.policy.v1.VerificationReport
-	87,  // 41: peripety.api.policy.v1.VerifyPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
+	90,  // 41: peripety.api.policy.v1.VerifyPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
 	14,  // 42: peripety.api.policy.v1.AnalyzePolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	6,   // 43: peripety.api.policy.v1.RuleIssue.kind:type_name -> peripety.api.policy.v1.RuleIssueKind
 	9,   // 44: peripety.api.policy.v1.RuleIssue.witness:type_name -> peripety.api.policy.v1.PolicyRequest
 	31,  // 45: peripety.api.policy.v1.AnalyzePolicyResponse.issues:type_name -> peripety.api.policy.v1.RuleIssue
-	87,  // 46: peripety.api.policy.v1.AnalyzePolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
+	90,  // 46: peripety.api.policy.v1.AnalyzePolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
 	14,  // 47: peripety.api.policy.v1.ExplainPolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	9,   // 48: peripety.api.policy.v1.DecidedCall.request:type_name -> peripety.api.policy.v1.PolicyRequest
 	13,  // 49: peripety.api.policy.v1.DecidedCall.decision:type_name -> peripety.api.policy.v1.DecisionResult
@@ -6603,7 +6824,7 @@ var file_peripety_api_policy_v1_policy_proto_depIdxs = []int32{
 	34,  // 51: peripety.api.policy.v1.RuleStatement.nearest:type_name -> peripety.api.policy.v1.DecidedCall
 	35,  // 52: peripety.api.policy.v1.SentenceStatement.rules:type_name -> peripety.api.policy.v1.RuleStatement
 	36,  // 53: peripety.api.policy.v1.ExplainPolicyResponse.sentences:type_name -> peripety.api.policy.v1.SentenceStatement
-	87,  // 54: peripety.api.policy.v1.ExplainPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
+	90,  // 54: peripety.api.policy.v1.ExplainPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
 	14,  // 55: peripety.api.policy.v1.DiffPoliciesRequest.before:type_name -> peripety.api.policy.v1.PolicySource
 	14,  // 56: peripety.api.policy.v1.DiffPoliciesRequest.after:type_name -> peripety.api.policy.v1.PolicySource
 	9,   // 57: peripety.api.policy.v1.DecisionChange.witness:type_name -> peripety.api.policy.v1.PolicyRequest
@@ -6611,107 +6832,114 @@ var file_peripety_api_policy_v1_policy_proto_depIdxs = []int32{
 	13,  // 59: peripety.api.policy.v1.DecisionChange.after:type_name -> peripety.api.policy.v1.DecisionResult
 	39,  // 60: peripety.api.policy.v1.DiffPoliciesResponse.changes:type_name -> peripety.api.policy.v1.DecisionChange
 	18,  // 61: peripety.api.policy.v1.DiffPoliciesResponse.rule_changes:type_name -> peripety.api.policy.v1.RulePatch
-	87,  // 62: peripety.api.policy.v1.DiffPoliciesResponse.findings:type_name -> peripety.api.common.v1.Finding
+	90,  // 62: peripety.api.policy.v1.DiffPoliciesResponse.findings:type_name -> peripety.api.common.v1.Finding
 	14,  // 63: peripety.api.policy.v1.RunMutationTestsRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	12,  // 64: peripety.api.policy.v1.RunMutationTestsRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	84,  // 65: peripety.api.policy.v1.RunMutationTestsResponse.mutants:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Mutants
-	83,  // 66: peripety.api.policy.v1.RunMutationTestsResponse.scored:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Scored
+	87,  // 65: peripety.api.policy.v1.RunMutationTestsResponse.mutants:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Mutants
+	86,  // 66: peripety.api.policy.v1.RunMutationTestsResponse.scored:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Scored
 	14,  // 67: peripety.api.policy.v1.GenerateCoverageScenariosRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	12,  // 68: peripety.api.policy.v1.GenerateCoverageScenariosRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
 	12,  // 69: peripety.api.policy.v1.GenerateCoverageScenariosResponse.scenario:type_name -> peripety.api.policy.v1.PolicyScenario
-	85,  // 70: peripety.api.policy.v1.GenerateCoverageScenariosResponse.covered:type_name -> peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
+	88,  // 70: peripety.api.policy.v1.GenerateCoverageScenariosResponse.covered:type_name -> peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
 	14,  // 71: peripety.api.policy.v1.DecideRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	9,   // 72: peripety.api.policy.v1.DecideRequest.request:type_name -> peripety.api.policy.v1.PolicyRequest
 	7,   // 73: peripety.api.policy.v1.ConsideredRule.outcome:type_name -> peripety.api.policy.v1.ConditionOutcome
 	13,  // 74: peripety.api.policy.v1.DecideResponse.result:type_name -> peripety.api.policy.v1.DecisionResult
 	46,  // 75: peripety.api.policy.v1.DecideResponse.considered:type_name -> peripety.api.policy.v1.ConsideredRule
-	9,   // 76: peripety.api.policy.v1.DecideItem.request:type_name -> peripety.api.policy.v1.PolicyRequest
-	14,  // 77: peripety.api.policy.v1.DecideManyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
-	48,  // 78: peripety.api.policy.v1.DecideManyRequest.items:type_name -> peripety.api.policy.v1.DecideItem
-	13,  // 79: peripety.api.policy.v1.DecideOutcome.result:type_name -> peripety.api.policy.v1.DecisionResult
-	93,  // 80: peripety.api.policy.v1.DecideOutcome.error:type_name -> peripety.api.common.v1.ItemError
-	50,  // 81: peripety.api.policy.v1.DecideManyResponse.outcomes:type_name -> peripety.api.policy.v1.DecideOutcome
-	23,  // 82: peripety.api.policy.v1.GetPolicyResponse.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
-	24,  // 83: peripety.api.policy.v1.ListPoliciesResponse.policies:type_name -> peripety.api.policy.v1.PolicySummary
-	27,  // 84: peripety.api.policy.v1.ResumePolicyRunResponse.event:type_name -> peripety.api.policy.v1.CompilePolicyResponse
-	94,  // 85: peripety.api.policy.v1.GetPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
-	95,  // 86: peripety.api.policy.v1.ListPolicyRunsRequest.state:type_name -> peripety.api.common.v1.CallRunState
-	94,  // 87: peripety.api.policy.v1.ListPolicyRunsResponse.runs:type_name -> peripety.api.common.v1.CallRun
-	94,  // 88: peripety.api.policy.v1.CancelPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
-	9,   // 89: peripety.api.policy.v1.PendingApproval.request:type_name -> peripety.api.policy.v1.PolicyRequest
-	89,  // 90: peripety.api.policy.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
-	89,  // 91: peripety.api.policy.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
-	68,  // 92: peripety.api.policy.v1.ListApprovalsResponse.approvals:type_name -> peripety.api.policy.v1.PendingApproval
-	68,  // 93: peripety.api.policy.v1.WatchApprovalsResponse.waiting:type_name -> peripety.api.policy.v1.PendingApproval
-	86,  // 94: peripety.api.policy.v1.WatchApprovalsResponse.ended:type_name -> peripety.api.policy.v1.WatchApprovalsResponse.Ended
-	5,   // 95: peripety.api.policy.v1.CompilePolicyResponse.Progress.phase:type_name -> peripety.api.policy.v1.CompilePhase
-	87,  // 96: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten.findings:type_name -> peripety.api.common.v1.Finding
-	12,  // 97: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	15,  // 98: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.turn:type_name -> peripety.api.policy.v1.GenerationTurn
-	21,  // 99: peripety.api.policy.v1.CompilePolicyResponse.Verified.failures:type_name -> peripety.api.policy.v1.ScenarioResult
-	23,  // 100: peripety.api.policy.v1.CompilePolicyResponse.Compiled.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
-	88,  // 101: peripety.api.policy.v1.CompilePolicyResponse.Compiled.usage:type_name -> peripety.api.common.v1.ModelUsage
-	15,  // 102: peripety.api.policy.v1.CompilePolicyResponse.Compiled.turns:type_name -> peripety.api.policy.v1.GenerationTurn
-	87,  // 103: peripety.api.policy.v1.CompilePolicyResponse.Compiled.findings:type_name -> peripety.api.common.v1.Finding
-	87,  // 104: peripety.api.policy.v1.CompilePolicyResponse.Failed.findings:type_name -> peripety.api.common.v1.Finding
-	12,  // 105: peripety.api.policy.v1.CompilePolicyResponse.Failed.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	22,  // 106: peripety.api.policy.v1.CompilePolicyResponse.Failed.verification:type_name -> peripety.api.policy.v1.VerificationReport
-	19,  // 107: peripety.api.policy.v1.CompilePolicyResponse.Failed.audit:type_name -> peripety.api.policy.v1.AuditEntry
-	88,  // 108: peripety.api.policy.v1.CompilePolicyResponse.Failed.usage:type_name -> peripety.api.common.v1.ModelUsage
-	91,  // 109: peripety.api.policy.v1.RunMutationTestsResponse.Scored.score:type_name -> peripety.api.common.v1.MutationScore
-	87,  // 110: peripety.api.policy.v1.RunMutationTestsResponse.Scored.findings:type_name -> peripety.api.common.v1.Finding
-	96,  // 111: peripety.api.policy.v1.RunMutationTestsResponse.Mutants.mutants:type_name -> peripety.api.common.v1.Mutant
-	90,  // 112: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.coverage:type_name -> peripety.api.common.v1.Coverage
-	91,  // 113: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.mutation:type_name -> peripety.api.common.v1.MutationScore
-	87,  // 114: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.findings:type_name -> peripety.api.common.v1.Finding
-	8,   // 115: peripety.api.policy.v1.WatchApprovalsResponse.Ended.outcome:type_name -> peripety.api.policy.v1.ApprovalOutcome
-	26,  // 116: peripety.api.policy.v1.PolicyService.CompilePolicy:input_type -> peripety.api.policy.v1.CompilePolicyRequest
-	28,  // 117: peripety.api.policy.v1.PolicyService.VerifyPolicy:input_type -> peripety.api.policy.v1.VerifyPolicyRequest
-	30,  // 118: peripety.api.policy.v1.PolicyService.AnalyzePolicy:input_type -> peripety.api.policy.v1.AnalyzePolicyRequest
-	33,  // 119: peripety.api.policy.v1.PolicyService.ExplainPolicy:input_type -> peripety.api.policy.v1.ExplainPolicyRequest
-	38,  // 120: peripety.api.policy.v1.PolicyService.DiffPolicies:input_type -> peripety.api.policy.v1.DiffPoliciesRequest
-	41,  // 121: peripety.api.policy.v1.PolicyService.RunMutationTests:input_type -> peripety.api.policy.v1.RunMutationTestsRequest
-	43,  // 122: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:input_type -> peripety.api.policy.v1.GenerateCoverageScenariosRequest
-	45,  // 123: peripety.api.policy.v1.PolicyService.Decide:input_type -> peripety.api.policy.v1.DecideRequest
-	49,  // 124: peripety.api.policy.v1.PolicyService.DecideMany:input_type -> peripety.api.policy.v1.DecideManyRequest
-	52,  // 125: peripety.api.policy.v1.PolicyService.GetPolicy:input_type -> peripety.api.policy.v1.GetPolicyRequest
-	54,  // 126: peripety.api.policy.v1.PolicyService.ListPolicies:input_type -> peripety.api.policy.v1.ListPoliciesRequest
-	56,  // 127: peripety.api.policy.v1.PolicyService.DeletePolicy:input_type -> peripety.api.policy.v1.DeletePolicyRequest
-	58,  // 128: peripety.api.policy.v1.PolicyService.ResumePolicyRun:input_type -> peripety.api.policy.v1.ResumePolicyRunRequest
-	60,  // 129: peripety.api.policy.v1.PolicyService.GetPolicyRun:input_type -> peripety.api.policy.v1.GetPolicyRunRequest
-	62,  // 130: peripety.api.policy.v1.PolicyService.ListPolicyRuns:input_type -> peripety.api.policy.v1.ListPolicyRunsRequest
-	64,  // 131: peripety.api.policy.v1.PolicyService.CancelPolicyRun:input_type -> peripety.api.policy.v1.CancelPolicyRunRequest
-	66,  // 132: peripety.api.policy.v1.PolicyService.DeletePolicyRun:input_type -> peripety.api.policy.v1.DeletePolicyRunRequest
-	69,  // 133: peripety.api.policy.v1.ApprovalService.ListApprovals:input_type -> peripety.api.policy.v1.ListApprovalsRequest
-	71,  // 134: peripety.api.policy.v1.ApprovalService.WatchApprovals:input_type -> peripety.api.policy.v1.WatchApprovalsRequest
-	73,  // 135: peripety.api.policy.v1.ApprovalService.ApproveCall:input_type -> peripety.api.policy.v1.ApproveCallRequest
-	75,  // 136: peripety.api.policy.v1.ApprovalService.DenyCall:input_type -> peripety.api.policy.v1.DenyCallRequest
-	27,  // 137: peripety.api.policy.v1.PolicyService.CompilePolicy:output_type -> peripety.api.policy.v1.CompilePolicyResponse
-	29,  // 138: peripety.api.policy.v1.PolicyService.VerifyPolicy:output_type -> peripety.api.policy.v1.VerifyPolicyResponse
-	32,  // 139: peripety.api.policy.v1.PolicyService.AnalyzePolicy:output_type -> peripety.api.policy.v1.AnalyzePolicyResponse
-	37,  // 140: peripety.api.policy.v1.PolicyService.ExplainPolicy:output_type -> peripety.api.policy.v1.ExplainPolicyResponse
-	40,  // 141: peripety.api.policy.v1.PolicyService.DiffPolicies:output_type -> peripety.api.policy.v1.DiffPoliciesResponse
-	42,  // 142: peripety.api.policy.v1.PolicyService.RunMutationTests:output_type -> peripety.api.policy.v1.RunMutationTestsResponse
-	44,  // 143: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:output_type -> peripety.api.policy.v1.GenerateCoverageScenariosResponse
-	47,  // 144: peripety.api.policy.v1.PolicyService.Decide:output_type -> peripety.api.policy.v1.DecideResponse
-	51,  // 145: peripety.api.policy.v1.PolicyService.DecideMany:output_type -> peripety.api.policy.v1.DecideManyResponse
-	53,  // 146: peripety.api.policy.v1.PolicyService.GetPolicy:output_type -> peripety.api.policy.v1.GetPolicyResponse
-	55,  // 147: peripety.api.policy.v1.PolicyService.ListPolicies:output_type -> peripety.api.policy.v1.ListPoliciesResponse
-	57,  // 148: peripety.api.policy.v1.PolicyService.DeletePolicy:output_type -> peripety.api.policy.v1.DeletePolicyResponse
-	59,  // 149: peripety.api.policy.v1.PolicyService.ResumePolicyRun:output_type -> peripety.api.policy.v1.ResumePolicyRunResponse
-	61,  // 150: peripety.api.policy.v1.PolicyService.GetPolicyRun:output_type -> peripety.api.policy.v1.GetPolicyRunResponse
-	63,  // 151: peripety.api.policy.v1.PolicyService.ListPolicyRuns:output_type -> peripety.api.policy.v1.ListPolicyRunsResponse
-	65,  // 152: peripety.api.policy.v1.PolicyService.CancelPolicyRun:output_type -> peripety.api.policy.v1.CancelPolicyRunResponse
-	67,  // 153: peripety.api.policy.v1.PolicyService.DeletePolicyRun:output_type -> peripety.api.policy.v1.DeletePolicyRunResponse
-	70,  // 154: peripety.api.policy.v1.ApprovalService.ListApprovals:output_type -> peripety.api.policy.v1.ListApprovalsResponse
-	72,  // 155: peripety.api.policy.v1.ApprovalService.WatchApprovals:output_type -> peripety.api.policy.v1.WatchApprovalsResponse
-	74,  // 156: peripety.api.policy.v1.ApprovalService.ApproveCall:output_type -> peripety.api.policy.v1.ApproveCallResponse
-	76,  // 157: peripety.api.policy.v1.ApprovalService.DenyCall:output_type -> peripety.api.policy.v1.DenyCallResponse
-	137, // [137:158] is the sub-list for method output_type
-	116, // [116:137] is the sub-list for method input_type
-	116, // [116:116] is the sub-list for extension type_name
-	116, // [116:116] is the sub-list for extension extendee
-	0,   // [0:116] is the sub-list for field type_name
+	14,  // 76: peripety.api.policy.v1.DecidePartiallyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	9,   // 77: peripety.api.policy.v1.DecidePartiallyRequest.known:type_name -> peripety.api.policy.v1.PolicyRequest
+	0,   // 78: peripety.api.policy.v1.RemainingRule.decision:type_name -> peripety.api.policy.v1.Decision
+	0,   // 79: peripety.api.policy.v1.DecidePartiallyResponse.decision:type_name -> peripety.api.policy.v1.Decision
+	49,  // 80: peripety.api.policy.v1.DecidePartiallyResponse.rules:type_name -> peripety.api.policy.v1.RemainingRule
+	9,   // 81: peripety.api.policy.v1.DecideItem.request:type_name -> peripety.api.policy.v1.PolicyRequest
+	14,  // 82: peripety.api.policy.v1.DecideManyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
+	51,  // 83: peripety.api.policy.v1.DecideManyRequest.items:type_name -> peripety.api.policy.v1.DecideItem
+	13,  // 84: peripety.api.policy.v1.DecideOutcome.result:type_name -> peripety.api.policy.v1.DecisionResult
+	96,  // 85: peripety.api.policy.v1.DecideOutcome.error:type_name -> peripety.api.common.v1.ItemError
+	53,  // 86: peripety.api.policy.v1.DecideManyResponse.outcomes:type_name -> peripety.api.policy.v1.DecideOutcome
+	23,  // 87: peripety.api.policy.v1.GetPolicyResponse.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
+	24,  // 88: peripety.api.policy.v1.ListPoliciesResponse.policies:type_name -> peripety.api.policy.v1.PolicySummary
+	27,  // 89: peripety.api.policy.v1.ResumePolicyRunResponse.event:type_name -> peripety.api.policy.v1.CompilePolicyResponse
+	97,  // 90: peripety.api.policy.v1.GetPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
+	98,  // 91: peripety.api.policy.v1.ListPolicyRunsRequest.state:type_name -> peripety.api.common.v1.CallRunState
+	97,  // 92: peripety.api.policy.v1.ListPolicyRunsResponse.runs:type_name -> peripety.api.common.v1.CallRun
+	97,  // 93: peripety.api.policy.v1.CancelPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
+	9,   // 94: peripety.api.policy.v1.PendingApproval.request:type_name -> peripety.api.policy.v1.PolicyRequest
+	92,  // 95: peripety.api.policy.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
+	92,  // 96: peripety.api.policy.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	71,  // 97: peripety.api.policy.v1.ListApprovalsResponse.approvals:type_name -> peripety.api.policy.v1.PendingApproval
+	71,  // 98: peripety.api.policy.v1.WatchApprovalsResponse.waiting:type_name -> peripety.api.policy.v1.PendingApproval
+	89,  // 99: peripety.api.policy.v1.WatchApprovalsResponse.ended:type_name -> peripety.api.policy.v1.WatchApprovalsResponse.Ended
+	5,   // 100: peripety.api.policy.v1.CompilePolicyResponse.Progress.phase:type_name -> peripety.api.policy.v1.CompilePhase
+	90,  // 101: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten.findings:type_name -> peripety.api.common.v1.Finding
+	12,  // 102: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	15,  // 103: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.turn:type_name -> peripety.api.policy.v1.GenerationTurn
+	21,  // 104: peripety.api.policy.v1.CompilePolicyResponse.Verified.failures:type_name -> peripety.api.policy.v1.ScenarioResult
+	23,  // 105: peripety.api.policy.v1.CompilePolicyResponse.Compiled.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
+	91,  // 106: peripety.api.policy.v1.CompilePolicyResponse.Compiled.usage:type_name -> peripety.api.common.v1.ModelUsage
+	15,  // 107: peripety.api.policy.v1.CompilePolicyResponse.Compiled.turns:type_name -> peripety.api.policy.v1.GenerationTurn
+	90,  // 108: peripety.api.policy.v1.CompilePolicyResponse.Compiled.findings:type_name -> peripety.api.common.v1.Finding
+	90,  // 109: peripety.api.policy.v1.CompilePolicyResponse.Failed.findings:type_name -> peripety.api.common.v1.Finding
+	12,  // 110: peripety.api.policy.v1.CompilePolicyResponse.Failed.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	22,  // 111: peripety.api.policy.v1.CompilePolicyResponse.Failed.verification:type_name -> peripety.api.policy.v1.VerificationReport
+	19,  // 112: peripety.api.policy.v1.CompilePolicyResponse.Failed.audit:type_name -> peripety.api.policy.v1.AuditEntry
+	91,  // 113: peripety.api.policy.v1.CompilePolicyResponse.Failed.usage:type_name -> peripety.api.common.v1.ModelUsage
+	94,  // 114: peripety.api.policy.v1.RunMutationTestsResponse.Scored.score:type_name -> peripety.api.common.v1.MutationScore
+	90,  // 115: peripety.api.policy.v1.RunMutationTestsResponse.Scored.findings:type_name -> peripety.api.common.v1.Finding
+	99,  // 116: peripety.api.policy.v1.RunMutationTestsResponse.Mutants.mutants:type_name -> peripety.api.common.v1.Mutant
+	93,  // 117: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.coverage:type_name -> peripety.api.common.v1.Coverage
+	94,  // 118: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.mutation:type_name -> peripety.api.common.v1.MutationScore
+	90,  // 119: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.findings:type_name -> peripety.api.common.v1.Finding
+	8,   // 120: peripety.api.policy.v1.WatchApprovalsResponse.Ended.outcome:type_name -> peripety.api.policy.v1.ApprovalOutcome
+	26,  // 121: peripety.api.policy.v1.PolicyService.CompilePolicy:input_type -> peripety.api.policy.v1.CompilePolicyRequest
+	28,  // 122: peripety.api.policy.v1.PolicyService.VerifyPolicy:input_type -> peripety.api.policy.v1.VerifyPolicyRequest
+	30,  // 123: peripety.api.policy.v1.PolicyService.AnalyzePolicy:input_type -> peripety.api.policy.v1.AnalyzePolicyRequest
+	33,  // 124: peripety.api.policy.v1.PolicyService.ExplainPolicy:input_type -> peripety.api.policy.v1.ExplainPolicyRequest
+	38,  // 125: peripety.api.policy.v1.PolicyService.DiffPolicies:input_type -> peripety.api.policy.v1.DiffPoliciesRequest
+	41,  // 126: peripety.api.policy.v1.PolicyService.RunMutationTests:input_type -> peripety.api.policy.v1.RunMutationTestsRequest
+	43,  // 127: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:input_type -> peripety.api.policy.v1.GenerateCoverageScenariosRequest
+	45,  // 128: peripety.api.policy.v1.PolicyService.Decide:input_type -> peripety.api.policy.v1.DecideRequest
+	48,  // 129: peripety.api.policy.v1.PolicyService.DecidePartially:input_type -> peripety.api.policy.v1.DecidePartiallyRequest
+	52,  // 130: peripety.api.policy.v1.PolicyService.DecideMany:input_type -> peripety.api.policy.v1.DecideManyRequest
+	55,  // 131: peripety.api.policy.v1.PolicyService.GetPolicy:input_type -> peripety.api.policy.v1.GetPolicyRequest
+	57,  // 132: peripety.api.policy.v1.PolicyService.ListPolicies:input_type -> peripety.api.policy.v1.ListPoliciesRequest
+	59,  // 133: peripety.api.policy.v1.PolicyService.DeletePolicy:input_type -> peripety.api.policy.v1.DeletePolicyRequest
+	61,  // 134: peripety.api.policy.v1.PolicyService.ResumePolicyRun:input_type -> peripety.api.policy.v1.ResumePolicyRunRequest
+	63,  // 135: peripety.api.policy.v1.PolicyService.GetPolicyRun:input_type -> peripety.api.policy.v1.GetPolicyRunRequest
+	65,  // 136: peripety.api.policy.v1.PolicyService.ListPolicyRuns:input_type -> peripety.api.policy.v1.ListPolicyRunsRequest
+	67,  // 137: peripety.api.policy.v1.PolicyService.CancelPolicyRun:input_type -> peripety.api.policy.v1.CancelPolicyRunRequest
+	69,  // 138: peripety.api.policy.v1.PolicyService.DeletePolicyRun:input_type -> peripety.api.policy.v1.DeletePolicyRunRequest
+	72,  // 139: peripety.api.policy.v1.ApprovalService.ListApprovals:input_type -> peripety.api.policy.v1.ListApprovalsRequest
+	74,  // 140: peripety.api.policy.v1.ApprovalService.WatchApprovals:input_type -> peripety.api.policy.v1.WatchApprovalsRequest
+	76,  // 141: peripety.api.policy.v1.ApprovalService.ApproveCall:input_type -> peripety.api.policy.v1.ApproveCallRequest
+	78,  // 142: peripety.api.policy.v1.ApprovalService.DenyCall:input_type -> peripety.api.policy.v1.DenyCallRequest
+	27,  // 143: peripety.api.policy.v1.PolicyService.CompilePolicy:output_type -> peripety.api.policy.v1.CompilePolicyResponse
+	29,  // 144: peripety.api.policy.v1.PolicyService.VerifyPolicy:output_type -> peripety.api.policy.v1.VerifyPolicyResponse
+	32,  // 145: peripety.api.policy.v1.PolicyService.AnalyzePolicy:output_type -> peripety.api.policy.v1.AnalyzePolicyResponse
+	37,  // 146: peripety.api.policy.v1.PolicyService.ExplainPolicy:output_type -> peripety.api.policy.v1.ExplainPolicyResponse
+	40,  // 147: peripety.api.policy.v1.PolicyService.DiffPolicies:output_type -> peripety.api.policy.v1.DiffPoliciesResponse
+	42,  // 148: peripety.api.policy.v1.PolicyService.RunMutationTests:output_type -> peripety.api.policy.v1.RunMutationTestsResponse
+	44,  // 149: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:output_type -> peripety.api.policy.v1.GenerateCoverageScenariosResponse
+	47,  // 150: peripety.api.policy.v1.PolicyService.Decide:output_type -> peripety.api.policy.v1.DecideResponse
+	50,  // 151: peripety.api.policy.v1.PolicyService.DecidePartially:output_type -> peripety.api.policy.v1.DecidePartiallyResponse
+	54,  // 152: peripety.api.policy.v1.PolicyService.DecideMany:output_type -> peripety.api.policy.v1.DecideManyResponse
+	56,  // 153: peripety.api.policy.v1.PolicyService.GetPolicy:output_type -> peripety.api.policy.v1.GetPolicyResponse
+	58,  // 154: peripety.api.policy.v1.PolicyService.ListPolicies:output_type -> peripety.api.policy.v1.ListPoliciesResponse
+	60,  // 155: peripety.api.policy.v1.PolicyService.DeletePolicy:output_type -> peripety.api.policy.v1.DeletePolicyResponse
+	62,  // 156: peripety.api.policy.v1.PolicyService.ResumePolicyRun:output_type -> peripety.api.policy.v1.ResumePolicyRunResponse
+	64,  // 157: peripety.api.policy.v1.PolicyService.GetPolicyRun:output_type -> peripety.api.policy.v1.GetPolicyRunResponse
+	66,  // 158: peripety.api.policy.v1.PolicyService.ListPolicyRuns:output_type -> peripety.api.policy.v1.ListPolicyRunsResponse
+	68,  // 159: peripety.api.policy.v1.PolicyService.CancelPolicyRun:output_type -> peripety.api.policy.v1.CancelPolicyRunResponse
+	70,  // 160: peripety.api.policy.v1.PolicyService.DeletePolicyRun:output_type -> peripety.api.policy.v1.DeletePolicyRunResponse
+	73,  // 161: peripety.api.policy.v1.ApprovalService.ListApprovals:output_type -> peripety.api.policy.v1.ListApprovalsResponse
+	75,  // 162: peripety.api.policy.v1.ApprovalService.WatchApprovals:output_type -> peripety.api.policy.v1.WatchApprovalsResponse
+	77,  // 163: peripety.api.policy.v1.ApprovalService.ApproveCall:output_type -> peripety.api.policy.v1.ApproveCallResponse
+	79,  // 164: peripety.api.policy.v1.ApprovalService.DenyCall:output_type -> peripety.api.policy.v1.DenyCallResponse
+	143, // [143:165] is the sub-list for method output_type
+	121, // [121:143] is the sub-list for method input_type
+	121, // [121:121] is the sub-list for extension type_name
+	121, // [121:121] is the sub-list for extension extendee
+	0,   // [0:121] is the sub-list for field type_name
 }
 
 func init() { file_peripety_api_policy_v1_policy_proto_init() }
@@ -6751,11 +6979,12 @@ func file_peripety_api_policy_v1_policy_proto_init() {
 		(*GenerateCoverageScenariosResponse_Scenario)(nil),
 		(*GenerateCoverageScenariosResponse_Covered_)(nil),
 	}
-	file_peripety_api_policy_v1_policy_proto_msgTypes[41].OneofWrappers = []any{
+	file_peripety_api_policy_v1_policy_proto_msgTypes[41].OneofWrappers = []any{}
+	file_peripety_api_policy_v1_policy_proto_msgTypes[44].OneofWrappers = []any{
 		(*DecideOutcome_Result)(nil),
 		(*DecideOutcome_Error)(nil),
 	}
-	file_peripety_api_policy_v1_policy_proto_msgTypes[63].OneofWrappers = []any{
+	file_peripety_api_policy_v1_policy_proto_msgTypes[66].OneofWrappers = []any{
 		(*WatchApprovalsResponse_Waiting)(nil),
 		(*WatchApprovalsResponse_Ended_)(nil),
 	}
@@ -6765,7 +6994,7 @@ func file_peripety_api_policy_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_peripety_api_policy_v1_policy_proto_rawDesc), len(file_peripety_api_policy_v1_policy_proto_rawDesc)),
 			NumEnums:      9,
-			NumMessages:   78,
+			NumMessages:   81,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -27,6 +27,7 @@ const (
 	PolicyService_RunMutationTests_FullMethodName          = "/peripety.api.policy.v1.PolicyService/RunMutationTests"
 	PolicyService_GenerateCoverageScenarios_FullMethodName = "/peripety.api.policy.v1.PolicyService/GenerateCoverageScenarios"
 	PolicyService_Decide_FullMethodName                    = "/peripety.api.policy.v1.PolicyService/Decide"
+	PolicyService_DecidePartially_FullMethodName           = "/peripety.api.policy.v1.PolicyService/DecidePartially"
 	PolicyService_DecideMany_FullMethodName                = "/peripety.api.policy.v1.PolicyService/DecideMany"
 	PolicyService_GetPolicy_FullMethodName                 = "/peripety.api.policy.v1.PolicyService/GetPolicy"
 	PolicyService_ListPolicies_FullMethodName              = "/peripety.api.policy.v1.PolicyService/ListPolicies"
@@ -85,6 +86,8 @@ type PolicyServiceClient interface {
 	GenerateCoverageScenarios(ctx context.Context, in *GenerateCoverageScenariosRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GenerateCoverageScenariosResponse], error)
 	// Decides one request.
 	Decide(ctx context.Context, in *DecideRequest, opts ...grpc.CallOption) (*DecideResponse, error)
+	// Describes what a tool may do: the conditions that remain when some of its arguments are known. Calls no model.
+	DecidePartially(ctx context.Context, in *DecidePartiallyRequest, opts ...grpc.CallOption) (*DecidePartiallyResponse, error)
 	// Decides many requests. Both sides send any number of messages with any number of items; decisions
 	// arrive in any order.
 	DecideMany(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DecideManyRequest, DecideManyResponse], error)
@@ -216,6 +219,16 @@ func (c *policyServiceClient) Decide(ctx context.Context, in *DecideRequest, opt
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DecideResponse)
 	err := c.cc.Invoke(ctx, PolicyService_Decide_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *policyServiceClient) DecidePartially(ctx context.Context, in *DecidePartiallyRequest, opts ...grpc.CallOption) (*DecidePartiallyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DecidePartiallyResponse)
+	err := c.cc.Invoke(ctx, PolicyService_DecidePartially_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -371,6 +384,8 @@ type PolicyServiceServer interface {
 	GenerateCoverageScenarios(*GenerateCoverageScenariosRequest, grpc.ServerStreamingServer[GenerateCoverageScenariosResponse]) error
 	// Decides one request.
 	Decide(context.Context, *DecideRequest) (*DecideResponse, error)
+	// Describes what a tool may do: the conditions that remain when some of its arguments are known. Calls no model.
+	DecidePartially(context.Context, *DecidePartiallyRequest) (*DecidePartiallyResponse, error)
 	// Decides many requests. Both sides send any number of messages with any number of items; decisions
 	// arrive in any order.
 	DecideMany(grpc.BidiStreamingServer[DecideManyRequest, DecideManyResponse]) error
@@ -424,6 +439,9 @@ func (UnimplementedPolicyServiceServer) GenerateCoverageScenarios(*GenerateCover
 }
 func (UnimplementedPolicyServiceServer) Decide(context.Context, *DecideRequest) (*DecideResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Decide not implemented")
+}
+func (UnimplementedPolicyServiceServer) DecidePartially(context.Context, *DecidePartiallyRequest) (*DecidePartiallyResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DecidePartially not implemented")
 }
 func (UnimplementedPolicyServiceServer) DecideMany(grpc.BidiStreamingServer[DecideManyRequest, DecideManyResponse]) error {
 	return status.Errorf(codes.Unimplemented, "method DecideMany not implemented")
@@ -592,6 +610,24 @@ func _PolicyService_Decide_Handler(srv interface{}, ctx context.Context, dec fun
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(PolicyServiceServer).Decide(ctx, req.(*DecideRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PolicyService_DecidePartially_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DecidePartiallyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PolicyServiceServer).DecidePartially(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PolicyService_DecidePartially_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PolicyServiceServer).DecidePartially(ctx, req.(*DecidePartiallyRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -766,6 +802,10 @@ var PolicyService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Decide",
 			Handler:    _PolicyService_Decide_Handler,
+		},
+		{
+			MethodName: "DecidePartially",
+			Handler:    _PolicyService_DecidePartially_Handler,
 		},
 		{
 			MethodName: "GetPolicy",

@@ -2160,6 +2160,114 @@ class DecideResponse(_message.Message):
 Global___DecideResponse: _TypeAlias = DecideResponse  # noqa: Y015
 
 @_typing.final
+class DecidePartiallyRequest(_message.Message):
+    """The known part of calls of a tool."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POLICY_FIELD_NUMBER: _builtins.int
+    KNOWN_FIELD_NUMBER: _builtins.int
+    HAS_OPEN_ROLES_FIELD_NUMBER: _builtins.int
+    has_open_roles: _builtins.bool
+    """If true, the caller may have other roles as well."""
+    @_builtins.property
+    def policy(self) -> Global___PolicySource:
+        """Required. The rules."""
+
+    @_builtins.property
+    def known(self) -> Global___PolicyRequest:
+        """Required. The tool, the known arguments, and the roles of the caller. All other arguments are open, and so is the
+        context of a call.
+        """
+
+    def __init__(
+        self,
+        *,
+        policy: Global___PolicySource | None = ...,
+        known: Global___PolicyRequest | None = ...,
+        has_open_roles: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["known", b"known", "policy", b"policy"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_open_roles", b"has_open_roles", "known", b"known", "policy", b"policy"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecidePartiallyRequest: _TypeAlias = DecidePartiallyRequest  # noqa: Y015
+
+@_typing.final
+class RemainingRule(_message.Message):
+    """A rule that may decide a call with the known arguments."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULE_ID_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
+    CONDITION_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    rule_id: _builtins.str
+    """Id of the rule."""
+    decision: Global___Decision.ValueType
+    """Its decision."""
+    condition: _builtins.bytes
+    """The members of its condition that remain, a JSON object; `{}` if it applies to each call that reaches it."""
+    text: _builtins.str
+    """The rule in one sentence, from the remaining condition."""
+    def __init__(
+        self,
+        *,
+        rule_id: _builtins.str = ...,
+        decision: Global___Decision.ValueType = ...,
+        condition: _builtins.bytes = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["condition", b"condition", "decision", b"decision", "rule_id", b"rule_id", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemainingRule: _TypeAlias = RemainingRule  # noqa: Y015
+
+@_typing.final
+class DecidePartiallyResponse(_message.Message):
+    """The remaining conditions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DECISION_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
+    READ_ARGUMENTS_FIELD_NUMBER: _builtins.int
+    decision: Global___Decision.ValueType
+    """The decision if it is the same for all of these calls; unset if it depends on the rest."""
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___RemainingRule]:
+        """The rules that may decide, in order. The first one whose condition holds decides. A rule that denies or escalates
+        decides as well if its condition cannot be evaluated. Without one, the call is denied.
+        """
+
+    @_builtins.property
+    def read_arguments(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the known arguments that remaining conditions read, beside open ones."""
+
+    def __init__(
+        self,
+        *,
+        decision: Global___Decision.ValueType | None = ...,
+        rules: _abc.Iterable[Global___RemainingRule] | None = ...,
+        read_arguments: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_decision", b"_decision", "decision", b"decision"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_decision", b"_decision", "decision", b"decision", "read_arguments", b"read_arguments", "rules", b"rules"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__decision: _TypeAlias = _typing.Literal["decision"]  # noqa: Y015
+    _WhichOneofArgType__decision: _TypeAlias = _typing.Literal["_decision", b"_decision"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__decision) -> _WhichOneofReturnType__decision | None: ...
+
+Global___DecidePartiallyResponse: _TypeAlias = DecidePartiallyResponse  # noqa: Y015
+
+@_typing.final
 class DecideItem(_message.Message):
     """One request of a batch."""
 

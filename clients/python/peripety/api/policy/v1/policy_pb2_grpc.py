@@ -99,6 +99,11 @@ class PolicyServiceStub:
                 request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecideRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecideResponse.FromString,
                 _registered_method=True)
+        self.DecidePartially = channel.unary_unary(
+                '/peripety.api.policy.v1.PolicyService/DecidePartially',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecidePartiallyRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecidePartiallyResponse.FromString,
+                _registered_method=True)
         self.DecideMany = channel.stream_stream(
                 '/peripety.api.policy.v1.PolicyService/DecideMany',
                 request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecideManyRequest.SerializeToString,
@@ -231,6 +236,13 @@ class PolicyServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DecidePartially(self, request, context):
+        """Describes what a tool may do: the conditions that remain when some of its arguments are known. Calls no model.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DecideMany(self, request_iterator, context):
         """Decides many requests. Both sides send any number of messages with any number of items; decisions
         arrive in any order.
@@ -338,6 +350,11 @@ def add_PolicyServiceServicer_to_server(servicer, server):
                     servicer.Decide,
                     request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecideRequest.FromString,
                     response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecideResponse.SerializeToString,
+            ),
+            'DecidePartially': grpc.unary_unary_rpc_method_handler(
+                    servicer.DecidePartially,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecidePartiallyRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecidePartiallyResponse.SerializeToString,
             ),
             'DecideMany': grpc.stream_stream_rpc_method_handler(
                     servicer.DecideMany,
@@ -626,6 +643,33 @@ class PolicyService:
             '/peripety.api.policy.v1.PolicyService/Decide',
             peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecideRequest.SerializeToString,
             peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecideResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DecidePartially(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.policy.v1.PolicyService/DecidePartially',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecidePartiallyRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecidePartiallyResponse.FromString,
             options,
             channel_credentials,
             insecure,

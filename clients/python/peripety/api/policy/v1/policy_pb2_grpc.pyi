@@ -76,6 +76,8 @@ class PolicyServiceStub:
     """Generates scenarios for targets that the given scenarios do not cover. Calls no model."""
     Decide: _grpc.UnaryUnaryMultiCallable[_policy_pb2.DecideRequest, _policy_pb2.DecideResponse]
     """Decides one request."""
+    DecidePartially: _grpc.UnaryUnaryMultiCallable[_policy_pb2.DecidePartiallyRequest, _policy_pb2.DecidePartiallyResponse]
+    """Describes what a tool may do: the conditions that remain when some of its arguments are known. Calls no model."""
     DecideMany: _grpc.StreamStreamMultiCallable[_policy_pb2.DecideManyRequest, _policy_pb2.DecideManyResponse]
     """Decides many requests. Both sides send any number of messages with any number of items; decisions
     arrive in any order.
@@ -147,6 +149,8 @@ class PolicyServiceAsyncStub(PolicyServiceStub):
     """Generates scenarios for targets that the given scenarios do not cover. Calls no model."""
     Decide: _aio.UnaryUnaryMultiCallable[_policy_pb2.DecideRequest, _policy_pb2.DecideResponse]  # type: ignore[assignment]
     """Decides one request."""
+    DecidePartially: _aio.UnaryUnaryMultiCallable[_policy_pb2.DecidePartiallyRequest, _policy_pb2.DecidePartiallyResponse]  # type: ignore[assignment]
+    """Describes what a tool may do: the conditions that remain when some of its arguments are known. Calls no model."""
     DecideMany: _aio.StreamStreamMultiCallable[_policy_pb2.DecideManyRequest, _policy_pb2.DecideManyResponse]  # type: ignore[assignment]
     """Decides many requests. Both sides send any number of messages with any number of items; decisions
     arrive in any order.
@@ -255,6 +259,13 @@ class PolicyServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_policy_pb2.DecideResponse, _abc.Awaitable[_policy_pb2.DecideResponse]]:
         """Decides one request."""
+
+    def DecidePartially(
+        self,
+        request: _policy_pb2.DecidePartiallyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.DecidePartiallyResponse, _abc.Awaitable[_policy_pb2.DecidePartiallyResponse]]:
+        """Describes what a tool may do: the conditions that remain when some of its arguments are known. Calls no model."""
 
     def DecideMany(
         self,
