@@ -14,6 +14,7 @@ from peripety.cli.options import Server
 from peripety.cli.output import one_line, result_console, start_table, table_console, write_json
 from peripety.cli.policy_approvals import commands as approval_commands
 from peripety.cli.policy_author import commands as author_commands
+from peripety.cli.policy_bundle import commands as bundle_commands
 from peripety.cli.policy_check import commands as check_commands
 from peripety.cli.policy_check import policies_at
 from peripety.cli.policy_conditions import commands as conditions_commands
@@ -131,6 +132,7 @@ for part in (
     repl_commands,
     enforce_commands,
     suggest_commands,
+    bundle_commands,
     approval_commands,
     stored,
 ):

@@ -21,6 +21,7 @@ from peripety.cli.output import (
 )
 from peripety.cli.policy_approvals import ApprovalPath, format_call, serve_approvals
 from peripety.cli.policy_author import POLICY_FILE
+from peripety.cli.policy_bundle import TrustedKeys, policy_reader
 from peripety.core.config import split_address
 from peripety.engine import compile_policy
 from peripety.engine.policies.types import CONTEXT_PREFIX
@@ -147,6 +148,7 @@ def proxy(
             help="Close all tools for so many seconds after more refused calls. [default: never]",
         ),
     ] = None,
+    trust: TrustedKeys = None,
     shadow: Annotated[
         bool,
         typer.Option("--shadow", help="Forward every call, and only log the decisions."),
@@ -156,12 +158,13 @@ def proxy(
 
     The agent uses this command in place of the server. Each call is decided: it is forwarded, or refused with
     the reason, or waits until a person approves it with `peripety policy approve`. An error refuses the call.
-    A changed policy file is used from the next call on.
+    A changed policy file is used from the next call on. With --trust, POLICY is a file of `export`; another
+    one refuses every call, and so does an older version.
     """
     mcp_proxy = require_mcp()
     if shadow and log is None:
         raise typer.BadParameter("--shadow only logs: add --log FILE")
-    source = PolicyFile(policy_document_path(policy))
+    source = PolicyFile(policy_document_path(policy), policy_reader(trust))
     try:
         current = source.current()
     except OSError as error:

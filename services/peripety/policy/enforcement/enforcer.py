@@ -49,11 +49,13 @@ class PolicyFile:
     """Source of the policy in a file, which is read again when it changes.
 
     Args:
-        path: the policy document.
+        path: the policy document, or a signed one.
+        read: compiles the content of the file.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, read: Callable[[bytes], Policy] = compile_policy) -> None:
         self._path = path
+        self._compile = read
         self._read: tuple[tuple[int, int, int], Policy] | None = None
 
     def current(self) -> Policy:
@@ -67,7 +69,7 @@ class PolicyFile:
         version = (status.st_mtime_ns, status.st_size, status.st_ino)
         if self._read is None or self._read[0] != version:
             self._read = None  # an invalid file leaves no old rules behind
-            self._read = version, compile_policy(self._path.read_bytes())
+            self._read = version, self._compile(self._path.read_bytes())
         return self._read[1]
 
 

@@ -918,6 +918,20 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Use an enforcement point that supplies it, or change the declaration.
     """
+    ERROR_REASON_POLICY_UNTRUSTED: _ErrorReason.ValueType  # 714
+    """A signed policy is not signed by a trusted key, was changed, or is older than the one before.
+
+    Why: An enforcement point with `--trust` uses no other rules than those that its author has signed.
+
+    Fix: Use the file that `peripety policy export` wrote, and the public key of its author. Sign a newer version.
+    """
+    ERROR_REASON_KEY_INVALID: _ErrorReason.ValueType  # 715
+    """A file is not an Ed25519 key in PEM.
+
+    Why: Policies are signed and verified with such keys only.
+
+    Fix: Make a key with `peripety policy new-key`. Use `KEY` to sign, and `KEY.pub` to verify.
+    """
     ERROR_REASON_COMMANDS_NOT_ALLOWED: _ErrorReason.ValueType  # 801
     """Group: Test generation
 
@@ -1976,6 +1990,20 @@ Why: Rules that require it would never allow a call.
 Example: the proxy does not see the words of the user, and the policy declares `provenance` with `user`
 
 Fix: Use an enforcement point that supplies it, or change the declaration.
+"""
+ERROR_REASON_POLICY_UNTRUSTED: ErrorReason.ValueType  # 714
+"""A signed policy is not signed by a trusted key, was changed, or is older than the one before.
+
+Why: An enforcement point with `--trust` uses no other rules than those that its author has signed.
+
+Fix: Use the file that `peripety policy export` wrote, and the public key of its author. Sign a newer version.
+"""
+ERROR_REASON_KEY_INVALID: ErrorReason.ValueType  # 715
+"""A file is not an Ed25519 key in PEM.
+
+Why: Policies are signed and verified with such keys only.
+
+Fix: Make a key with `peripety policy new-key`. Use `KEY` to sign, and `KEY.pub` to verify.
 """
 ERROR_REASON_COMMANDS_NOT_ALLOWED: ErrorReason.ValueType  # 801
 """Group: Test generation
