@@ -83,7 +83,7 @@ class PermissionWriter:
         return sentence if self._means(sentence, tool, limits) else None
 
     def _is_shared(self, tool: DescribedTool) -> bool:
-        return sum(one["tool_name"] == tool.name for one in self._documents) > 1
+        return [one["tool_name"] for one in self._documents].count(tool.name) > 1
 
     def _means(self, sentence: str, tool: DescribedTool, limits: Sequence[CallLimit]) -> bool:
         """Return True if the reader makes exactly one rule of a sentence: an allowance within the limits."""

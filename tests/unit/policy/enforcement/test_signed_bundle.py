@@ -32,9 +32,8 @@ POLICY = compile_policy(
     )
 )
 CLOSED = compile_policy(policy_document(tools=TOOLS, rules=[rule("b", "deny")]))
-PRIVATE, PUBLIC = (
-    read(pem) for read, pem in zip((read_private_key, read_public_key), make_keys(), strict=True)
-)
+PRIVATE = read_private_key(make_keys()[0])
+PUBLIC = PRIVATE.public_key()
 OTHER = read_private_key(make_keys()[0])
 BUNDLE = sign_policy(POLICY, "guard", 3, PRIVATE)
 
