@@ -8,86 +8,37 @@ import os
 import signal
 import socket
 import sys
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
 
 from peripety.policy.enforcement.decision_log import read_log
-from support.engine.policies import matching, policy_document, rule
+from support.engine.policies import policy_document, rule
+from support.policy.proxy import PERIPETY, SERVER, call, proxied, recorded, run_policy, write_policy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.slow(reason="starts a process for each case")
-
-PERIPETY = [sys.executable, "-m", "peripety"]
-SERVER = Path(__file__).parents[1] / "support" / "policy" / "mcp_server.py"
-RULES = [
-    rule("reads", "allow", tools=["read"], arguments=[matching("/a", role="read_path")]),
-    rule("drops", "escalate", tools=["drop"]),
-    rule("puts", "deny", tools=["put"]),
-]
-
-
-async def run(*arguments: str) -> tuple[int, str]:
-    process = await asyncio.create_subprocess_exec(
-        *PERIPETY,
-        "policy",
-        *arguments,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    out, _ = await process.communicate()
-    return process.returncode or 0, out.decode()
 
 
 @pytest.fixture
 async def folder(tmp_path: Path) -> Path:
     """A folder with a policy about the tools that the server lists."""
-    tools = tmp_path / "tools.json"
-    record = str(tmp_path / "record")
-    code, out = await run(
-        "tools", "--name", "alpha", "-o", str(tools), "--", sys.executable, str(SERVER), record
-    )
-    assert code == 0, out
-    document = policy_document(tools=json.loads(tools.read_text()), rules=RULES)
-    (tmp_path / "policy.json").write_bytes(document)
+    await write_policy(tmp_path)
     return tmp_path
-
-
-@asynccontextmanager
-async def proxied(folder: Path, mode: str = "", *options: str) -> AsyncIterator[Client]:
-    server = [sys.executable, str(SERVER), str(folder / "record"), *([mode] if mode else [])]
-    files = ("--log", str(folder / "log"), "--approvals", str(folder / "proxy.json"))
-    arguments = ["policy", "proxy", "-p", str(folder / "policy.json"), *files, *options, "--", *server]
-    command, *first = PERIPETY
-    parameters = StdioServerParameters(command=command, args=[*first, *arguments], env=dict(os.environ))
-    async with Client(parameters, read_timeout_seconds=60) as client:
-        yield client
-
-
-async def call(client: Client, name: str, **arguments: Any) -> tuple[bool, str]:
-    result = await client.call_tool(name, arguments)
-    return result.is_error, result.content[0].text  # type: ignore[union-attr]  # the proxy and the server send text
-
-
-def recorded(folder: Path) -> list[str]:
-    record = folder / "record"
-    return record.read_text().splitlines() if record.exists() else []
 
 
 async def answered(folder: Path, word: str) -> None:
     """Wait for a call that waits for a person, and answer it as one does."""
     while True:
-        code, out = await run("approvals", "--json", "--approvals", str(folder / "proxy.json"))
+        code, out = await run_policy("approvals", "--json", "--approvals", str(folder / "proxy.json"))
         assert code == 0, out
         if out.strip():
             break
     waiting = json.loads(out.splitlines()[0])
-    code, out = await run(word, waiting["approval_id"], "--approvals", str(folder / "proxy.json"))
+    code, out = await run_policy(word, waiting["approval_id"], "--approvals", str(folder / "proxy.json"))
     assert code == 0, out
 
 
@@ -112,9 +63,9 @@ async def test_calls_are_forwarded_refused_and_approved(folder: Path) -> None:
     (folder / "strict.json").write_bytes(
         policy_document(tools=json.loads((folder / "tools.json").read_text()), rules=[rule("closed", "deny")])
     )
-    code, out = await run("replay", str(folder / "log"), "-p", str(folder / "strict.json"))
+    code, out = await run_policy("replay", str(folder / "log"), "-p", str(folder / "strict.json"))
     assert (code, 'allow → deny by closed: alpha/read {"path": "/a/b"}' in out) == (1, True)
-    assert (await run("replay", str(folder / "log"), "-p", str(folder / "policy.json")))[0] == 0
+    assert (await run_policy("replay", str(folder / "log"), "-p", str(folder / "policy.json")))[0] == 0
 
 
 async def test_a_tool_whose_description_changed_is_closed(folder: Path) -> None:
@@ -228,13 +179,13 @@ async def _is_open(port: int) -> bool:
 
 async def test_what_is_wrong_at_the_start_is_said(folder: Path) -> None:
     server = ("--", sys.executable, str(SERVER), str(folder / "record"))
-    code, out = await run("proxy", "-p", str(folder / "policy.json"), "--rate", "many", *server)
+    code, out = await run_policy("proxy", "-p", str(folder / "policy.json"), "--rate", "many", *server)
     assert (code, "--rate must be CALLS/SECONDS" in out) == (2, True)
-    code, out = await run("proxy", "-p", str(folder / "policy.json"), "--role", "context.x", *server)
+    code, out = await run_policy("proxy", "-p", str(folder / "policy.json"), "--role", "context.x", *server)
     assert (code, "must not begin with context." in out) == (2, True)
-    code, out = await run("proxy", "-p", str(folder / "missing.json"), *server)
+    code, out = await run_policy("proxy", "-p", str(folder / "missing.json"), *server)
     assert (code != 0, "missing.json" in out) == (True, True)
-    code, out = await run("proxy", "-p", str(folder / "policy.json"), "--shadow", *server)
+    code, out = await run_policy("proxy", "-p", str(folder / "policy.json"), "--shadow", *server)
     assert (code, "--log" in out) == (2, True)
-    code, out = await run("approvals", "--approvals", str(folder / "none.json"))
+    code, out = await run_policy("approvals", "--approvals", str(folder / "none.json"))
     assert (code, "no enforcement point runs" in out) == (1, True)

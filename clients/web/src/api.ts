@@ -73,9 +73,10 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
 export async function post<T>(
   path: string,
   body: unknown = {},
-  options: { signal?: AbortSignal; key?: string } = {},
+  options: { signal?: AbortSignal; key?: string; headers?: Record<string, string> } = {},
 ): Promise<T> {
-  const extra = { "content-type": JSON_TYPE, ...(options.key ? { "idempotency-key": options.key } : {}) };
+  const key: Record<string, string> = options.key ? { "idempotency-key": options.key } : {};
+  const extra = { "content-type": JSON_TYPE, ...key, ...options.headers };
   const response = await send(path, {
     method: "POST",
     headers: extra,
@@ -86,8 +87,13 @@ export async function post<T>(
 }
 
 /** Calls a method of the contract that returns one message. */
-export function rpc<T>(method: string, request: unknown = {}, signal?: AbortSignal): Promise<T> {
-  return post<T>(`/rpc/${method}`, request, { signal });
+export function rpc<T>(
+  method: string,
+  request: unknown = {},
+  signal?: AbortSignal,
+  headers?: Record<string, string>,
+): Promise<T> {
+  return post<T>(`/rpc/${method}`, request, { signal, headers });
 }
 
 /** Calls a method of the contract that returns a stream, and yields its messages. */
@@ -181,7 +187,7 @@ export async function playTurn(path: string, body: Record<string, unknown>): Pro
   }
 }
 
-function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
+export function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, milliseconds);
     signal?.addEventListener("abort", () => {

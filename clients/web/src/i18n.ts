@@ -15,6 +15,7 @@ let messages: Messages = en;
 let language: Language = "en";
 let plurals = new Intl.PluralRules("en");
 let numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
+let locale = "en";
 let percents = new Intl.NumberFormat("en", { style: "percent" });
 let dates = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
 let times = new Intl.DateTimeFormat("en", { timeStyle: "medium" });
@@ -48,6 +49,15 @@ export function date(text: string | undefined): string {
   return text ? dates.format(new Date(text)) : "";
 }
 
+/** Returns a number of seconds in hours, minutes and seconds. */
+export function duration(seconds: number): string {
+  const parts = { hour: Math.floor(seconds / 3600), minute: Math.floor(seconds / 60) % 60, second: seconds % 60 };
+  return Object.entries(parts)
+    .filter(([unit, value]) => value || (unit === "second" && seconds < 1))
+    .map(([unit, value]) => new Intl.NumberFormat(locale, { style: "unit", unit, unitDisplay: "short" }).format(value))
+    .join(" ");
+}
+
 export function currentLanguage(): Language {
   return language;
 }
@@ -59,7 +69,7 @@ export async function loadLanguage(wanted?: Language): Promise<void> {
   messages = language === "ar" ? (await import("./locales/ar")).ar : en;
   plurals = new Intl.PluralRules(language);
   // Digits of the story are Latin, so those of the page are too.
-  const locale = `${language}-u-nu-latn`;
+  locale = `${language}-u-nu-latn`;
   numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 2 });
   percents = new Intl.NumberFormat(locale, { style: "percent" });
   dates = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });

@@ -9,6 +9,13 @@ export function clean(text: string): string {
   return text.replace(ESCAPES, "").replace(/\r\n?/g, "\n").replace(CONTROLS, "");
 }
 
+/** Returns text in which each character that cannot be seen, or reorders others, is an escape. */
+export function exact(text: string): string {
+  return text.replace(/[^\P{C}\n]|[^\P{Z} ]/gu, (hidden) =>
+    Array.from({ length: hidden.length }, (_, at) => `\\u${hidden.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""),
+  );
+}
+
 /** Returns the words of an identifier: `lead_actor` becomes `lead actor`. */
 export function words(key: string): string {
   const parts = clean(key).replace(/([a-z\d])([A-Z])/g, "$1 $2").replace(/[_-]+/g, " ").trim();

@@ -241,6 +241,9 @@ class Config(BaseModel):
         edge_origins: origins of other sites whose pages may call the edge, such as `https://example.org`;
             as a setting, separated by commas.
         edge_token: token that HTTP requests must have; never logged.
+        edge_enforcement_points: addresses of enforcement points whose approvals the edge forwards, `host:0`
+            for every port; as a setting, separated by commas. Those of this machine need no entry if the edge
+            listens on loopback and has no other names.
         services_address: address of the services that the edge calls if it runs in another process.
         gateway_address: address of the gateway service if it runs in another process.
         scenarios_address: address of the scenario service if it runs in another process.
@@ -308,6 +311,7 @@ class Config(BaseModel):
     edge_hosts: tuple[str, ...] = ()
     edge_origins: tuple[str, ...] = ()
     edge_token: SecretStr | None = None
+    edge_enforcement_points: tuple[str, ...] = ()
     services_address: str = "127.0.0.1:50051"
     gateway_address: str | None = None
     scenarios_address: str | None = None
@@ -374,7 +378,7 @@ class Config(BaseModel):
             split_address(value)
         return value
 
-    @field_validator("edge_hosts", "edge_origins", mode="before")
+    @field_validator("edge_hosts", "edge_origins", "edge_enforcement_points", mode="before")
     @classmethod
     def _split_list(cls, value: Any) -> Any:
         return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
@@ -384,6 +388,13 @@ class Config(BaseModel):
     def _check_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if not all(re.fullmatch(r"https?://[^\s/@]+", origin) for origin in value):
             raise ValueError("must be origins such as https://example.org, separated by commas")
+        return value
+
+    @field_validator("edge_enforcement_points")
+    @classmethod
+    def _check_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for address in value:
+            split_address(address)
         return value
 
     @field_validator("limits", mode="before")

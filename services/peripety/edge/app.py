@@ -24,6 +24,7 @@ from peripety.core.config import is_loopback, split_address
 from peripety.core.http_server import serve_http
 from peripety.core.storage.database import Database
 from peripety.edge.access import AccessControl
+from peripety.edge.approval_routes import ApprovalRoutes
 from peripety.edge.calls import ChannelPool, RpcCaller
 from peripety.edge.connect_protocol import ConnectRoutes
 from peripety.edge.generated_specs import GeneratedSpecs
@@ -73,12 +74,13 @@ async def create_app(config: Config, channels: ChannelPool, database: Database) 
     """
     caller = RpcCaller(channels)
     sessions = SessionRoutes(caller)
-    rpc = RpcRoutes(caller)
+    approvals, rpc = ApprovalRoutes(config), RpcRoutes(caller)
     app = FastAPI(title="Peripety", version=__version__, docs_url=None, redoc_url=None)
     for router in (
         ScenarioRoutes(caller, GeneratedSpecs(database)).router,
         sessions.router,
         LinkRoutes(sessions, database).router,
+        approvals.router,  # before every other method
         rpc.router,
     ):
         app.include_router(router, responses=PROBLEMS)
@@ -99,7 +101,7 @@ async def create_app(config: Config, channels: ChannelPool, database: Database) 
     def describe_all() -> dict[str, Any]:
         if app.openapi_schema is None:
             schema, every = describe_routes(), rpc.describe()
-            schema["paths"].update(every["paths"])
+            schema["paths"].update(every["paths"] | approvals.describe(every["schemas"]))
             schema["components"]["schemas"].update(every["schemas"], Problem=PROBLEM_SCHEMA)
         return describe_routes()
 

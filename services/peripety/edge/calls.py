@@ -67,6 +67,15 @@ def rpc_methods() -> dict[str, RpcMethod]:
     return {method.path: method for method in _iterate_methods() if method.short_service not in _ELSEWHERE}
 
 
+def approval_methods() -> dict[str, RpcMethod]:
+    """Return the methods of an enforcement point by their names, without those that return a stream."""
+    return {
+        method.name: method
+        for method in _iterate_methods()
+        if method.short_service == "ApprovalService" and not method.returns_stream
+    }
+
+
 def _iterate_methods() -> Iterator[RpcMethod]:
     for modules in SERVICES.values():
         for module in modules:

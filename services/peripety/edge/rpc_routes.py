@@ -60,7 +60,7 @@ class RpcRoutes:
                 f"{service[:100]}/{method[:100]} is not a method; /docs lists all of them",
                 code="METHOD_NOT_FOUND",
             )
-        message = _read_request(found, _parse_body(await request.body()), request)
+        message = await read_message(found, request)
         if found.returns_stream:
             return EventStreamResponse(with_heartbeats(self._events(found, message)))
         return JSONResponse(to_json(await self._caller.call(found, message)))
@@ -75,7 +75,7 @@ class RpcRoutes:
         """Return the OpenAPI description of all methods, as `paths` and the `schemas` they refer to."""
         schemas: dict[str, Any] = {}
         paths = {
-            f"/rpc/{name}": {"post": _describe_method(method, schemas)}
+            f"/rpc/{name}": {"post": describe_method(method, schemas)}
             for name, method in self._methods.items()
         }
         return {"paths": paths, "schemas": schemas}
@@ -88,8 +88,15 @@ def _parse_body(body: bytes) -> Any:
         raise InvalidArgumentError(f"body is not JSON: {error}", code="NOT_JSON") from None
 
 
-def _read_request(method: RpcMethod, value: Any, request: Request) -> Any:
-    """Return the request message; a missing `request_id` is that of the header, else a new one."""
+async def read_message(method: RpcMethod, request: Request) -> Any:
+    """Return the message of a request to a method, or the list of its messages.
+
+    A missing `request_id` is that of the header `idempotency-key`, else a new one.
+
+    Raises:
+        InvalidArgumentError: the body is not such a message.
+    """
+    value = _parse_body(await request.body())
     if method.takes_stream:
         return from_json(method.request, value, "body")
     fields = method.request.DESCRIPTOR.fields_by_name
@@ -113,7 +120,8 @@ _SINGLE_VALUES: dict[str, dict[str, Any]] = {
 }
 
 
-def _describe_method(method: RpcMethod, schemas: dict[str, Any]) -> dict[str, Any]:
+def describe_method(method: RpcMethod, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the OpenAPI description of a method, and add the schemas that it refers to."""
     request, response = (_reference(kind.DESCRIPTOR, schemas) for kind in (method.request, method.response))
     if method.returns_stream:
         success = describe_stream("Events `message`, each a response, then `done` or `error`.", response)

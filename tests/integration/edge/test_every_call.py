@@ -14,7 +14,7 @@ from google.rpc import error_details_pb2  # type: ignore[import-untyped]  # ship
 
 from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2
-from peripety.edge.calls import rpc_methods
+from peripety.edge.calls import approval_methods, rpc_methods
 
 if TYPE_CHECKING:
     from support.servers.edge import EdgeClient
@@ -148,6 +148,7 @@ async def test_the_description_has_every_call_and_nothing_of_others(edge: EdgeCl
     routes = {"/scenarios/generate", "/scenarios/schema", "/scenarios/{scenario_id}/compile", "/sessions"}
     routes |= {f"/sessions/{{session_id}}{tail}" for tail in ("", "/story", "/turns", "/events", "/links")}
     routes |= {f"/scenarios/runs/{{run_id}}{tail}" for tail in ("", "/events")}
+    routes |= {f"/rpc/ApprovalService/{name}" for name in approval_methods()}
     routes |= {f"/links/{{token}}{tail}" for tail in ("", "/turns", "/events")}
     assert set(document["paths"]) == wanted | routes
     schemas = document["components"]["schemas"]

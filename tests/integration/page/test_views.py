@@ -175,6 +175,7 @@ def _views(games: Games) -> dict[str, tuple[str, str]]:
         "players": (f"#/inspect/{games.scenario}", ".tab"),
         "specification": (f"#/inspect/{games.scenario}", ".tab"),
         "policy": (f"#/policies/{games.policy}", ".sentences"),
+        "approvals": ("#/policies/approvals", "#point-address"),
         "tests": (f"#/tests/{games.run}", ".test-card"),
         "usage": ("#/usage", ".provider"),
     }

@@ -5,6 +5,8 @@ import { rpc, Problem, type Finding } from "../api";
 import { date, percent, t, tMaybe } from "../i18n";
 import { clean, words } from "../text";
 import { Empty, ProblemBox, Skeleton, toProblem, useLoaded, useTitle } from "../ui";
+import { ApprovalsView } from "./ApprovalsView";
+import { Call, callText, DecisionWord, type Decided, type Decision, type Request } from "./policyCalls";
 
 interface Summary {
   policy_id: string;
@@ -12,25 +14,6 @@ interface Summary {
   rules?: number;
   scenarios?: number;
   create_time?: string;
-}
-
-interface Request {
-  server_name: string;
-  tool_name: string;
-  arguments?: unknown;
-  roles?: string[];
-}
-
-interface Decision {
-  decision: string;
-  rule_id?: string;
-  by_invariant?: boolean;
-  reasons?: string[];
-}
-
-interface Decided {
-  request: Request;
-  decision: Decision;
 }
 
 interface Sentence {
@@ -52,6 +35,10 @@ interface Policy {
 }
 
 export default function PoliciesView({ id }: { id: string }) {
+  return id === "approvals" ? <ApprovalsView /> : <Stored id={id} />;
+}
+
+function Stored({ id }: { id: string }) {
   useTitle(t("nav.policies"));
   const [list, reload] = useLoaded(
     (signal) => rpc<{ policies?: Summary[] }>("PolicyService/ListPolicies", { page_size: 100 }, signal),
@@ -74,6 +61,11 @@ function List({ policies }: { policies: Summary[] }) {
     <main id="main" class="page stack">
       <h1>{t("nav.policies")}</h1>
       <p class="lead-text">{t("policies.about")}</p>
+      <p>
+        <a class="button" href="#/policies/approvals">
+          {t("approvals")}
+        </a>
+      </p>
       {policies.length === 0 && (
         <Empty title={t("policies.none")}>
           <p>{t("policies.none.hint")}</p>
@@ -199,25 +191,6 @@ function Figure({ name, value }: { name: string; value: string }) {
       <dd>{value}</dd>
     </div>
   );
-}
-
-function Call({ decided }: { decided: Decided }) {
-  return (
-    <span class="call">
-      <code>{callText(decided.request)}</code> <DecisionWord decision={decided.decision.decision} />
-    </span>
-  );
-}
-
-function callText(request: Request): string {
-  const text = request.arguments === undefined ? "" : ` ${JSON.stringify(request.arguments)}`;
-  const roles = request.roles?.length ? ` (${request.roles.join(", ")})` : "";
-  return clean(`${request.server_name}/${request.tool_name}${text}${roles}`);
-}
-
-function DecisionWord({ decision }: { decision: string }) {
-  const kind = decision === "allow" ? "good-text" : decision === "deny" ? "bad-text" : "warn-text";
-  return <strong class={kind}>{clean(decision.replace(/_/g, " "))}</strong>;
 }
 
 function TryCall({ id, policy }: { id: string; policy: Policy }) {

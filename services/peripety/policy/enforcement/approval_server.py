@@ -85,6 +85,7 @@ def _approval_to_json(approval: PendingApproval) -> dict[str, Any]:
         "reasons": [*approval.reasons],
         "since": approval.since,
         "until": approval.until,
+        "redacted_paths": [*approval.redacted_paths],
     }
 
 

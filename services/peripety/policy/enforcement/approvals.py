@@ -57,6 +57,7 @@ class PendingApproval:
         reasons: the reasons of the policy.
         since: start of the wait in seconds since 1970.
         until: the time of denial in seconds since 1970.
+        redacted_paths: JSON Pointers of the arguments whose values the decision log leaves out.
     """
 
     number: int
@@ -67,6 +68,7 @@ class PendingApproval:
     reasons: tuple[str, ...]
     since: float
     until: float
+    redacted_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +101,15 @@ class ApprovalQueue:
         """The waiting calls, the oldest first."""
         return tuple(approval for approval, _ in self._waiting.values())
 
-    async def ask(self, request: ToolRequest, decided: DecisionResult) -> ApprovalOutcome:
+    async def ask(
+        self, request: ToolRequest, decided: DecisionResult, redacted_paths: tuple[str, ...] = ()
+    ) -> ApprovalOutcome:
         """Wait for a person, and return the outcome.
 
         Args:
             request: the call.
             decided: the decision of the policy.
+            redacted_paths: JSON Pointers of the arguments whose values a client hides at first.
 
         Raises:
             ResourceExhaustedError: `TOO_MANY_CALLS`; too many calls wait.
@@ -123,6 +128,7 @@ class ApprovalQueue:
             decided.reasons,
             started,
             started + self._seconds,
+            redacted_paths,
         )
         answer = asyncio.get_running_loop().create_future()
         self._waiting[approval.approval_id] = approval, answer

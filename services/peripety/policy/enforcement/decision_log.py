@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine import ToolRequest, canonicalize
-from peripety.engine.schema_validation import parse_pointer
+from peripety.engine.schema_validation import format_pointer, parse_pointer
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -112,16 +112,21 @@ class DecisionLog:
         """Close the file."""
         self._file.close()
 
+    def find_redacted_paths(self, request: ToolRequest, policy: Policy) -> tuple[str, ...]:
+        """Return the JSON Pointers of the arguments of a call whose values are left out."""
+        named = (format_pointer((name,)) for name in self._redacted & request.arguments.keys())
+        roles = (
+            role
+            for tool in policy.spec["tools"]
+            if (tool["server_name"], tool["tool_name"]) == (request.server_name, request.tool_name)
+            for role in tool.get("argument_roles", ())
+        )
+        return tuple(sorted({*named, *(role["path"] for role in roles if role["role"] in self._redacted)}))
+
     def _redact(self, request: ToolRequest, policy: Policy) -> Any:
         arguments = deepcopy({**request.arguments})
-        for name in self._redacted & arguments.keys():
-            arguments[name] = REDACTED
-        for tool in policy.spec["tools"]:
-            if (tool["server_name"], tool["tool_name"]) != (request.server_name, request.tool_name):
-                continue
-            for role in tool.get("argument_roles", ()):
-                if role["role"] in self._redacted:
-                    _replace_at(arguments, parse_pointer(role["path"]))
+        for path in self.find_redacted_paths(request, policy):
+            _replace_at(arguments, parse_pointer(path))
         return arguments
 
 

@@ -193,7 +193,9 @@ class Enforcer:
                 is_forwarded=False, reason=self._describe_refusal(policy, decided, context), decided=decided
             )
         self._write(request, policy, decided, context, "waiting")
-        outcome = await self._approvals.ask(request, decided)
+        log = self._decision_log
+        hidden = log.find_redacted_paths(request, policy) if log else ()
+        outcome = await self._approvals.ask(request, decided, hidden)
         # The rules, the context and the definition may have changed while the person decided.
         latest = self._source.current()
         again, context = self._evaluate(latest, request)

@@ -37,11 +37,13 @@ RULES = [
 class _Point:
     """An enforcement point over a policy file and a log."""
 
-    def __init__(self, folder: Path, seconds: float = 60.0, **options: Any) -> None:
+    def __init__(
+        self, folder: Path, seconds: float = 60.0, redacted: tuple[str, ...] = (), **options: Any
+    ) -> None:
         self.policy, self.log = folder / "policy.json", folder / "log.jsonl"
         self.write(RULES)
         self.queue = ApprovalQueue(seconds, lambda: 1.0)
-        self.decisions = DecisionLog(self.log)
+        self.decisions = DecisionLog(self.log, redacted)
         self.enforcer = Enforcer(
             PolicyFile(self.policy), "alpha", (), self.queue, lambda: 1.0, self.decisions, **options
         )
@@ -101,6 +103,19 @@ async def test_an_escalated_call_waits_for_a_person(point: _Point) -> None:
     point.answer(is_approved=False)
     assert not (await asked).is_forwarded
     assert point.outcomes() == ["waiting", "approved", "waiting", "refused"]
+
+
+@pytest.mark.parametrize(
+    ("redacted", "paths"), [((), ()), (("place",), ("/path",)), (("path", "none"), ("/path",))]
+)
+async def test_a_waiting_call_names_the_arguments_that_the_log_leaves_out(
+    make_point: Callable[..., _Point], redacted: tuple[str, ...], paths: tuple[str, ...]
+) -> None:
+    point = make_point(redacted=redacted)
+    asked = await point.ask()
+    (pending,) = point.queue.pending
+    assert (pending.redacted_paths, pending.request.arguments) == (paths, {"path": "/a"})
+    asked.cancel()
 
 
 async def test_an_approval_is_for_one_call_and_one_time(point: _Point) -> None:

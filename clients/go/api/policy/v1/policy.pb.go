@@ -4973,7 +4973,10 @@ type PendingApproval struct {
 	// Time when the call started to wait.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// Time when the call is denied unless it is approved before.
-	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// JSON Pointers of the arguments whose values the decision log leaves out. A client hides them until the
+	// person wants to see them.
+	RedactedPaths []string `protobuf:"bytes,8,rep,name=redacted_paths,json=redactedPaths,proto3" json:"redacted_paths,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5053,6 +5056,13 @@ func (x *PendingApproval) GetCreateTime() *timestamppb.Timestamp {
 func (x *PendingApproval) GetExpireTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.ExpireTime
+	}
+	return nil
+}
+
+func (x *PendingApproval) GetRedactedPaths() []string {
+	if x != nil {
+		return x.RedactedPaths
 	}
 	return nil
 }
@@ -6528,7 +6538,7 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\x19\n" +
-	"\x17DeletePolicyRunResponse\"\xbd\x02\n" +
+	"\x17DeletePolicyRunResponse\"\xe4\x02\n" +
 	"\x0fPendingApproval\x12\x1f\n" +
 	"\vapproval_id\x18\x01 \x01(\tR\n" +
 	"approvalId\x12?\n" +
@@ -6539,7 +6549,8 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\vcreate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vexpire_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"R\n" +
+	"expireTime\x12%\n" +
+	"\x0eredacted_paths\x18\b \x03(\tR\rredactedPaths\"R\n" +
 	"\x14ListApprovalsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +

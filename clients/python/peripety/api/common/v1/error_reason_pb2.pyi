@@ -238,6 +238,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Change the `id` in the document, or use CompileScenario, which names scenarios itself.
     """
+    ERROR_REASON_ADDRESS_REFUSED: _ErrorReason.ValueType  # 119
+    """The edge does not forward approvals to this address.
+
+    Why: A page could otherwise make the edge connect to any server.
+
+    Fix: Use the address of an enforcement point on the machine of the edge, or add it to
+    `PERIPETY_EDGE_ENFORCEMENT_POINTS`.
+    """
     ERROR_REASON_REQUEST_ID_REUSED: _ErrorReason.ValueType  # 201
     """Group: Storage and idempotency
 
@@ -932,6 +940,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Make a key with `peripety policy new-key`. Use `KEY` to sign, and `KEY.pub` to verify.
     """
+    ERROR_REASON_ENFORCEMENT_POINT_UNAVAILABLE: _ErrorReason.ValueType  # 716
+    """No enforcement point answers at the address.
+
+    Why: It has ended, or the address belongs to another server. Each start chooses another port.
+
+    Fix: Start `peripety policy proxy`, and read the address and the token from its file again.
+    """
     ERROR_REASON_COMMANDS_NOT_ALLOWED: _ErrorReason.ValueType  # 801
     """Group: Test generation
 
@@ -1310,6 +1325,14 @@ ERROR_REASON_SCENARIO_ID_TAKEN: ErrorReason.ValueType  # 118
 Why: Over HTTP, a generated specification is compiled by its id.
 
 Fix: Change the `id` in the document, or use CompileScenario, which names scenarios itself.
+"""
+ERROR_REASON_ADDRESS_REFUSED: ErrorReason.ValueType  # 119
+"""The edge does not forward approvals to this address.
+
+Why: A page could otherwise make the edge connect to any server.
+
+Fix: Use the address of an enforcement point on the machine of the edge, or add it to
+`PERIPETY_EDGE_ENFORCEMENT_POINTS`.
 """
 ERROR_REASON_REQUEST_ID_REUSED: ErrorReason.ValueType  # 201
 """Group: Storage and idempotency
@@ -2004,6 +2027,13 @@ ERROR_REASON_KEY_INVALID: ErrorReason.ValueType  # 715
 Why: Policies are signed and verified with such keys only.
 
 Fix: Make a key with `peripety policy new-key`. Use `KEY` to sign, and `KEY.pub` to verify.
+"""
+ERROR_REASON_ENFORCEMENT_POINT_UNAVAILABLE: ErrorReason.ValueType  # 716
+"""No enforcement point answers at the address.
+
+Why: It has ended, or the address belongs to another server. Each start chooses another port.
+
+Fix: Start `peripety policy proxy`, and read the address and the token from its file again.
 """
 ERROR_REASON_COMMANDS_NOT_ALLOWED: ErrorReason.ValueType  # 801
 """Group: Test generation

@@ -2800,6 +2800,7 @@ class PendingApproval(_message.Message):
     REASONS_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    REDACTED_PATHS_FIELD_NUMBER: _builtins.int
     approval_id: _builtins.str
     """Id of the approval."""
     call_hash: _builtins.str
@@ -2822,6 +2823,12 @@ class PendingApproval(_message.Message):
     def expire_time(self) -> _timestamp_pb2.Timestamp:
         """Time when the call is denied unless it is approved before."""
 
+    @_builtins.property
+    def redacted_paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """JSON Pointers of the arguments whose values the decision log leaves out. A client hides them until the
+        person wants to see them.
+        """
+
     def __init__(
         self,
         *,
@@ -2832,10 +2839,11 @@ class PendingApproval(_message.Message):
         reasons: _abc.Iterable[_builtins.str] | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         expire_time: _timestamp_pb2.Timestamp | None = ...,
+        redacted_paths: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "expire_time", b"expire_time", "request", b"request"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "call_hash", b"call_hash", "create_time", b"create_time", "expire_time", b"expire_time", "reasons", b"reasons", "request", b"request", "rule_id", b"rule_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "call_hash", b"call_hash", "create_time", b"create_time", "expire_time", b"expire_time", "reasons", b"reasons", "redacted_paths", b"redacted_paths", "request", b"request", "rule_id", b"rule_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
