@@ -847,6 +847,13 @@ pub enum ErrorReason {
     ///
     /// Fix: Change the `id` in the document, or use CompileScenario, which names scenarios itself.
     ScenarioIdTaken = 118,
+    /// The edge does not forward approvals to this address.
+    ///
+    /// Why: A page could otherwise make the edge connect to any server.
+    ///
+    /// Fix: Use the address of an enforcement point on the machine of the edge, or add it to
+    /// `PERIPETY_EDGE_ENFORCEMENT_POINTS`.
+    AddressRefused = 119,
     /// The `request_id` was used for a different request.
     ///
     /// Why: A request id identifies one request, so that a retry is safe.
@@ -1421,6 +1428,12 @@ pub enum ErrorReason {
     ///
     /// Fix: Use an enforcement point that supplies it, or change the declaration.
     ContextMissing = 713,
+    /// No enforcement point answers at the address.
+    ///
+    /// Why: It has ended, or the address belongs to another server. Each start chooses another port.
+    ///
+    /// Fix: Start `peripety policy proxy`, and read the address and the token from its file again.
+    EnforcementPointUnavailable = 714,
     /// The server does not run commands of its callers.
     ///
     /// Why: A command runs code on the server.
@@ -1581,6 +1594,7 @@ impl ErrorReason {
             Self::BodyTooLarge => "ERROR_REASON_BODY_TOO_LARGE",
             Self::MethodNotFound => "ERROR_REASON_METHOD_NOT_FOUND",
             Self::ScenarioIdTaken => "ERROR_REASON_SCENARIO_ID_TAKEN",
+            Self::AddressRefused => "ERROR_REASON_ADDRESS_REFUSED",
             Self::RequestIdReused => "ERROR_REASON_REQUEST_ID_REUSED",
             Self::AnsweredMeanwhile => "ERROR_REASON_ANSWERED_MEANWHILE",
             Self::WorkNotFound => "ERROR_REASON_WORK_NOT_FOUND",
@@ -1675,6 +1689,9 @@ impl ErrorReason {
             Self::ApprovalMismatch => "ERROR_REASON_APPROVAL_MISMATCH",
             Self::LogBroken => "ERROR_REASON_LOG_BROKEN",
             Self::ContextMissing => "ERROR_REASON_CONTEXT_MISSING",
+            Self::EnforcementPointUnavailable => {
+                "ERROR_REASON_ENFORCEMENT_POINT_UNAVAILABLE"
+            }
             Self::CommandsNotAllowed => "ERROR_REASON_COMMANDS_NOT_ALLOWED",
             Self::DirectoryTooLarge => "ERROR_REASON_DIRECTORY_TOO_LARGE",
             Self::NoSubject => "ERROR_REASON_NO_SUBJECT",
@@ -1730,6 +1747,7 @@ impl ErrorReason {
             "ERROR_REASON_BODY_TOO_LARGE" => Some(Self::BodyTooLarge),
             "ERROR_REASON_METHOD_NOT_FOUND" => Some(Self::MethodNotFound),
             "ERROR_REASON_SCENARIO_ID_TAKEN" => Some(Self::ScenarioIdTaken),
+            "ERROR_REASON_ADDRESS_REFUSED" => Some(Self::AddressRefused),
             "ERROR_REASON_REQUEST_ID_REUSED" => Some(Self::RequestIdReused),
             "ERROR_REASON_ANSWERED_MEANWHILE" => Some(Self::AnsweredMeanwhile),
             "ERROR_REASON_WORK_NOT_FOUND" => Some(Self::WorkNotFound),
@@ -1824,6 +1842,9 @@ impl ErrorReason {
             "ERROR_REASON_APPROVAL_MISMATCH" => Some(Self::ApprovalMismatch),
             "ERROR_REASON_LOG_BROKEN" => Some(Self::LogBroken),
             "ERROR_REASON_CONTEXT_MISSING" => Some(Self::ContextMissing),
+            "ERROR_REASON_ENFORCEMENT_POINT_UNAVAILABLE" => {
+                Some(Self::EnforcementPointUnavailable)
+            }
             "ERROR_REASON_COMMANDS_NOT_ALLOWED" => Some(Self::CommandsNotAllowed),
             "ERROR_REASON_DIRECTORY_TOO_LARGE" => Some(Self::DirectoryTooLarge),
             "ERROR_REASON_NO_SUBJECT" => Some(Self::NoSubject),

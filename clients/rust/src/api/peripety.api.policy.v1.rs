@@ -1039,6 +1039,10 @@ pub struct PendingApproval {
     /// Time when the call is denied unless it is approved before.
     #[prost(message, optional, tag = "7")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// JSON Pointers of the arguments whose values the decision log leaves out. A client hides them until the
+    /// person wants to see them.
+    #[prost(string, repeated, tag = "8")]
+    pub redacted_paths: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Page of the waiting calls.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
