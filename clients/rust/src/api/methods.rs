@@ -31,6 +31,7 @@ pub(crate) const METHODS: &[(&str, Option<u64>, Option<u32>, bool)] = &[
     ("/peripety.api.policy.v1.PolicyService/RunMutationTests", Some(86400), None, false),
     ("/peripety.api.policy.v1.PolicyService/GenerateCoverageScenarios", Some(86400), None, false),
     ("/peripety.api.policy.v1.PolicyService/Decide", Some(60), None, false),
+    ("/peripety.api.policy.v1.PolicyService/DecidePartially", Some(300), None, false),
     ("/peripety.api.policy.v1.PolicyService/DecideMany", Some(86400), None, true),
     ("/peripety.api.policy.v1.PolicyService/GetPolicy", Some(60), None, false),
     ("/peripety.api.policy.v1.PolicyService/ListPolicies", Some(60), None, false),

@@ -1428,12 +1428,24 @@ pub enum ErrorReason {
     ///
     /// Fix: Use an enforcement point that supplies it, or change the declaration.
     ContextMissing = 713,
+    /// A signed policy is not signed by a trusted key, was changed, or is older than the one before.
+    ///
+    /// Why: An enforcement point with `--trust` uses no other rules than those that its author has signed.
+    ///
+    /// Fix: Use the file that `peripety policy export` wrote, and the public key of its author. Sign a newer version.
+    PolicyUntrusted = 714,
+    /// A file is not an Ed25519 key in PEM.
+    ///
+    /// Why: Policies are signed and verified with such keys only.
+    ///
+    /// Fix: Make a key with `peripety policy new-key`. Use `KEY` to sign, and `KEY.pub` to verify.
+    KeyInvalid = 715,
     /// No enforcement point answers at the address.
     ///
     /// Why: It has ended, or the address belongs to another server. Each start chooses another port.
     ///
     /// Fix: Start `peripety policy proxy`, and read the address and the token from its file again.
-    EnforcementPointUnavailable = 714,
+    EnforcementPointUnavailable = 716,
     /// The server does not run commands of its callers.
     ///
     /// Why: A command runs code on the server.
@@ -1689,6 +1701,8 @@ impl ErrorReason {
             Self::ApprovalMismatch => "ERROR_REASON_APPROVAL_MISMATCH",
             Self::LogBroken => "ERROR_REASON_LOG_BROKEN",
             Self::ContextMissing => "ERROR_REASON_CONTEXT_MISSING",
+            Self::PolicyUntrusted => "ERROR_REASON_POLICY_UNTRUSTED",
+            Self::KeyInvalid => "ERROR_REASON_KEY_INVALID",
             Self::EnforcementPointUnavailable => {
                 "ERROR_REASON_ENFORCEMENT_POINT_UNAVAILABLE"
             }
@@ -1842,6 +1856,8 @@ impl ErrorReason {
             "ERROR_REASON_APPROVAL_MISMATCH" => Some(Self::ApprovalMismatch),
             "ERROR_REASON_LOG_BROKEN" => Some(Self::LogBroken),
             "ERROR_REASON_CONTEXT_MISSING" => Some(Self::ContextMissing),
+            "ERROR_REASON_POLICY_UNTRUSTED" => Some(Self::PolicyUntrusted),
+            "ERROR_REASON_KEY_INVALID" => Some(Self::KeyInvalid),
             "ERROR_REASON_ENFORCEMENT_POINT_UNAVAILABLE" => {
                 Some(Self::EnforcementPointUnavailable)
             }

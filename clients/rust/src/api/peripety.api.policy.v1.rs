@@ -825,6 +825,50 @@ pub struct DecideResponse {
     #[prost(message, repeated, tag = "2")]
     pub considered: ::prost::alloc::vec::Vec<ConsideredRule>,
 }
+/// The known part of calls of a tool.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DecidePartiallyRequest {
+    /// Required. The rules.
+    #[prost(message, optional, tag = "1")]
+    pub policy: ::core::option::Option<PolicySource>,
+    /// Required. The tool, the known arguments, and the roles of the caller. All other arguments are open, and so is the
+    /// context of a call.
+    #[prost(message, optional, tag = "2")]
+    pub known: ::core::option::Option<PolicyRequest>,
+    /// If true, the caller may have other roles as well.
+    #[prost(bool, tag = "3")]
+    pub has_open_roles: bool,
+}
+/// A rule that may decide a call with the known arguments.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RemainingRule {
+    /// Id of the rule.
+    #[prost(string, tag = "1")]
+    pub rule_id: ::prost::alloc::string::String,
+    /// Its decision.
+    #[prost(enumeration = "Decision", tag = "2")]
+    pub decision: i32,
+    /// The members of its condition that remain, a JSON object; `{}` if it applies to each call that reaches it.
+    #[prost(bytes = "vec", tag = "3")]
+    pub condition: ::prost::alloc::vec::Vec<u8>,
+    /// The rule in one sentence, from the remaining condition.
+    #[prost(string, tag = "4")]
+    pub text: ::prost::alloc::string::String,
+}
+/// The remaining conditions.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DecidePartiallyResponse {
+    /// The decision if it is the same for all of these calls; unset if it depends on the rest.
+    #[prost(enumeration = "Decision", optional, tag = "1")]
+    pub decision: ::core::option::Option<i32>,
+    /// The rules that may decide, in order. The first one whose condition holds decides. A rule that denies or escalates
+    /// decides as well if its condition cannot be evaluated. Without one, the call is denied.
+    #[prost(message, repeated, tag = "2")]
+    pub rules: ::prost::alloc::vec::Vec<RemainingRule>,
+    /// Names of the known arguments that remaining conditions read, beside open ones.
+    #[prost(string, repeated, tag = "3")]
+    pub read_arguments: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
 /// One request of a batch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DecideItem {
@@ -1841,6 +1885,36 @@ pub mod policy_service_client {
             req.extensions_mut()
                 .insert(
                     GrpcMethod::new("peripety.api.policy.v1.PolicyService", "Decide"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Describes what a tool may do: the conditions that remain when some of its arguments are known. Calls no model.
+        pub async fn decide_partially(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DecidePartiallyRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DecidePartiallyResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/peripety.api.policy.v1.PolicyService/DecidePartially",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "peripety.api.policy.v1.PolicyService",
+                        "DecidePartially",
+                    ),
                 );
             self.inner.unary(req, path, codec).await
         }
