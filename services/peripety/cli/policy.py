@@ -54,9 +54,14 @@ async def _fetch_policies(count: int, server: str | None) -> pb.ListPoliciesResp
         return await stub.ListPolicies(pb.ListPoliciesRequest(page_size=count))
 
 
-async def _fetch_policy(wanted: pb.GetPolicyRequest, server: str | None) -> pb.CompiledPolicy:
+async def _fetch_policy(
+    wanted: pb.GetPolicyRequest, server: str | None
+) -> tuple[pb.CompiledPolicy, Iterable[pb.PolicySummary]]:
+    """Return a version of a policy, and summaries of all versions."""
     async with policies_at(server) as stub:
-        return (await stub.GetPolicy(wanted)).policy
+        policy = (await stub.GetPolicy(wanted)).policy
+        versions = pb.ListPolicyVersionsRequest(policy_id=wanted.policy_id)
+        return policy, (await stub.ListPolicyVersions(versions)).versions
 
 
 async def _delete(policy_id: str, server: str | None) -> None:
@@ -97,9 +102,9 @@ def show(
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a policy: its rules, its suite, its audit log."""
+    """Show a policy: its rules, its suite, its audit log, its versions."""
     wanted = pb.GetPolicyRequest(policy_id=policy_id, policy_hash=version or "")
-    policy = asyncio.run(_fetch_policy(wanted, server))
+    policy, versions = asyncio.run(_fetch_policy(wanted, server))
     if as_json:
         write_json(to_json(policy))
         return
@@ -116,6 +121,7 @@ def show(
         out.print(line)
     for entry in policy.audit:
         out.print(format_audit_entry(entry))
+    table_console().print(_policies_table(versions))
 
 
 @stored.command()

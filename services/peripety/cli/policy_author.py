@@ -52,7 +52,7 @@ POLICY_FILE, SCENARIOS_FILE = "policy.json", "scenarios.json"
 
 _CONSTITUTION_FILE, _TOOLS_FILE = "constitution.md", "tools.json"
 _HANDWRITTEN_FILE, _FOUNDATION_FILE = "handwritten.json", "foundation.json"
-_POLICY_ID = re.compile(r"pol_[0-9a-f]{8,64}")
+_STORED_POLICY = re.compile(r"(?P<id>pol_[0-9a-f]{8,64})(@(?P<hash>[0-9a-f]{64}))?")
 _MAX_BYTES = 16 * MAX_INPUT_BYTES
 
 
@@ -142,7 +142,7 @@ def policy_input(argument: str, scenarios: str | None = None) -> PolicyInput:
     """Return the policy that an argument names, and scenarios for it.
 
     Args:
-        argument: a compiled folder, a policy document, `-`, or the id of a stored policy.
+        argument: a compiled folder, a policy document, `-`, or a stored policy as `ID` or `ID@HASH`.
         scenarios: a file with scenarios; None for those in the folder or stored with the policy.
     """
     given = _read_suite(scenarios) if scenarios is not None else None
@@ -150,8 +150,9 @@ def policy_input(argument: str, scenarios: str | None = None) -> PolicyInput:
     if path.is_dir():
         given = _read_suite(str(path / SCENARIOS_FILE)) if given is None else given
         return PolicyInput(pb.PolicySource(document=_read_bytes(str(path / POLICY_FILE))), given)
-    if _POLICY_ID.fullmatch(argument) and not path.exists():
-        return PolicyInput(pb.PolicySource(policy_id=argument), given)
+    stored = _STORED_POLICY.fullmatch(argument)
+    if stored and not path.exists():
+        return PolicyInput(pb.PolicySource(policy_id=stored["id"], policy_hash=stored["hash"] or ""), given)
     return PolicyInput(pb.PolicySource(document=_read_bytes(argument)), given)
 
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-_POLICY_HELP = "Compiled folder, document (use - for standard input), or id of a stored policy."
+_POLICY_HELP = "Compiled folder, document (use - for standard input), or stored policy: ID or ID@HASH."
 Policy = Annotated[str, typer.Argument(metavar="POLICY", help=_POLICY_HELP)]
 Scenarios = Annotated[
     str | None,
@@ -96,7 +96,8 @@ async def _verify(
     async with policies_at(server) as stub:
         scenarios = list(request.scenarios)
         if request.policy.policy_id and not scenarios:
-            wanted = pb.GetPolicyRequest(policy_id=request.policy.policy_id)
+            source = request.policy
+            wanted = pb.GetPolicyRequest(policy_id=source.policy_id, policy_hash=source.policy_hash)
             scenarios = list((await stub.GetPolicy(wanted)).policy.scenarios)
         told = await stub.VerifyPolicy(request)
     warnings_or_raise(told.findings)

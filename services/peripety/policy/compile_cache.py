@@ -99,7 +99,7 @@ class CachingCompiler:
         """Raise the first two errors of `compile`."""
         await asyncio.to_thread(check_order, order)
         if version_of is not None:
-            await self._store.latest_hash(version_of)
+            await self._store.find_hash(version_of)
 
     async def compile(
         self,

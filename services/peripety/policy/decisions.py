@@ -87,9 +87,15 @@ class InlinePolicy:
 
 @dataclass(frozen=True, slots=True)
 class StoredPolicyRef:
-    """A stored policy, in its latest version."""
+    """A stored policy.
+
+    Attributes:
+        policy_id: the id.
+        policy_hash: the version; None for the latest.
+    """
 
     policy_id: str
+    policy_hash: str | None = None
 
 
 PolicySource: TypeAlias = InlinePolicy | StoredPolicyRef
@@ -115,28 +121,28 @@ class PolicyResolver:
 
         Raises:
             InvalidArgumentError: the document is empty or too large.
-            NotFoundError: the policy does not exist.
+            NotFoundError: the policy or version does not exist.
             SpecError: the document is invalid; see its `findings`.
         """
         if isinstance(source, InlinePolicy):
             return await self._compile_inline(source.document, f"{field}.document")
         require_field(source.policy_id, f"{field}.policy_id", "is empty; name a stored policy")
-        policy_hash = await self._store.latest_hash(source.policy_id)
+        policy_hash = await self._store.find_hash(source.policy_id, source.policy_hash)
         kept = self._compiled.get(policy_hash)
         if kept is not None:
             return kept
-        stored = await self._store.get(source.policy_id)
-        return await self._compile_cached(stored.policy_hash, stored.compiled.document)
+        stored = await self._store.get(source.policy_id, policy_hash)
+        return await self._compile_cached(policy_hash, stored.compiled.document)
 
     async def suite(self, source: PolicySource) -> tuple[TestScenario, ...]:
         """Return the scenarios that are stored with a policy; empty for a document in the request.
 
         Raises:
-            NotFoundError: the policy does not exist.
+            NotFoundError: the policy or version does not exist.
         """
         if isinstance(source, InlinePolicy):
             return ()
-        return (await self._store.get(source.policy_id)).compiled.scenarios
+        return (await self._store.get(source.policy_id, source.policy_hash)).compiled.scenarios
 
     async def _compile_inline(self, document: bytes, field: str) -> Policy:
         require_field(document, field, "is empty; send one JSON document")

@@ -334,6 +334,19 @@ class PolicyServicer(PolicyServiceServicer):
             next_page_token=page.next_page_token,
         )
 
+    async def ListPolicyVersions(  # noqa: N802 - the contract's name
+        self,
+        request: pb.ListPolicyVersionsRequest,
+        _context: Any,
+    ) -> pb.ListPolicyVersionsResponse:
+        """List the versions of a stored policy."""
+        require_field(request.policy_id, ".policy_id", "is required")
+        page = await self._store.list_versions(request.policy_id, request.page_size, request.page_token)
+        return pb.ListPolicyVersionsResponse(
+            versions=responses.summaries_to_proto(page),
+            next_page_token=page.next_page_token,
+        )
+
     async def DeletePolicy(  # noqa: N802 - the contract's name
         self,
         request: pb.DeletePolicyRequest,

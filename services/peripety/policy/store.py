@@ -22,6 +22,7 @@ from peripety.policy import types
 from peripety.policy.types import CompiledPolicy, PolicySummary
 
 if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.core.storage.database import Database
@@ -93,7 +94,7 @@ class PolicyStore:
             NotFoundError: the policy `version_of` does not exist.
         """
         if version_of is not None:
-            await _require_latest_hash(version_of, connection)
+            await _find_hash(version_of, None, connection)
         policy_hash = sha256(compiled.document).hexdigest()
         policy_id = version_of or derive_id("pol", policy_hash)
         same = _versions.is_version(policy_id, policy_hash)
@@ -120,14 +121,14 @@ class PolicyStore:
         """Return the document of a policy; see `StoredPolicies.document`."""
         return (await self.get(policy_id)).compiled.document
 
-    async def latest_hash(self, policy_id: str) -> str:
-        """Return the hash of the latest version of a policy.
+    async def find_hash(self, policy_id: str, policy_hash: str | None = None) -> str:
+        """Return the hash of a version of a policy, of the latest one by default.
 
         Raises:
-            NotFoundError: the policy does not exist.
+            NotFoundError: the policy or version does not exist.
         """
         async with self._database.read() as connection:
-            return await _require_latest_hash(policy_id, connection)
+            return await _find_hash(policy_id, policy_hash, connection)
 
     async def list_policies(self, page_size: int = 0, page_token: str = "") -> Page[PolicySummary]:
         """Return a page of all policies, each in its latest version, newest first.
@@ -135,6 +136,25 @@ class PolicyStore:
         Raises:
             InvalidArgumentError: the size is negative, or the token is invalid.
         """
+        return await self._list(_versions.is_latest, page_size, page_token)
+
+    async def list_versions(
+        self, policy_id: str, page_size: int = 0, page_token: str = ""
+    ) -> Page[PolicySummary]:
+        """Return a page of the versions of a policy, newest first.
+
+        Raises:
+            InvalidArgumentError: the size is negative, or the token is invalid.
+            NotFoundError: the policy does not exist.
+        """
+        page = await self._list(_columns.policy_id == policy_id, page_size, page_token)
+        if not page.items and not page_token:
+            raise _policy_not_found(policy_id)
+        return page
+
+    async def _list(
+        self, condition: ColumnElement[bool], page_size: int, page_token: str
+    ) -> Page[PolicySummary]:
         query = select(
             _columns.position,
             _columns.policy_id,
@@ -142,7 +162,7 @@ class PolicyStore:
             _columns.rules,
             _columns.scenarios,
             _columns.create_time,
-        ).where(_versions.is_latest)
+        ).where(condition)
         async with self._database.read() as connection:
             page = await _versions.list_page(query, page_size, page_token, connection)
         return Page(tuple(map(_summary_from_row, page.items)), page.next_page_token)
@@ -162,12 +182,12 @@ class PolicyStore:
             raise _policy_not_found(policy_id)
 
 
-async def _require_latest_hash(policy_id: str, connection: AsyncConnection) -> str:
-    """Return the hash of the latest version of a policy that must exist."""
-    latest = await _versions.latest_hash(policy_id, connection)
-    if latest is None:
-        raise _policy_not_found(policy_id)
-    return latest
+async def _find_hash(policy_id: str, policy_hash: str | None, connection: AsyncConnection) -> str:
+    """Return the hash of a version that must exist."""
+    row = await _versions.find(select(_columns.policy_hash), policy_id, policy_hash, connection)
+    if row is None:
+        raise _policy_not_found(policy_id, policy_hash)
+    return str(row.policy_hash)
 
 
 def _to_row(stored: CompiledPolicy) -> dict[str, Any]:

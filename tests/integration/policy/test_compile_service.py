@@ -230,6 +230,11 @@ async def test_a_policy_gets_versions(database_url: str, stub: PolicyServiceAsyn
     latest = await stub.GetPolicy(pb.GetPolicyRequest(policy_id=before.policy_id))
     assert latest.policy.policy_hash == last.policy.policy_hash != before.policy_hash
     assert await listed(stub) == 1
+    versions = (
+        await stub.ListPolicyVersions(pb.ListPolicyVersionsRequest(policy_id=before.policy_id))
+    ).versions
+    assert [one.policy_hash for one in versions] == [last.policy.policy_hash, before.policy_hash]
+    assert {one.policy_id for one in versions} == {before.policy_id}
     with pytest.raises(NotFoundError):
         await all_of(stub, asking(policy_id="pol_0"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -172,6 +173,33 @@ async def test_what_two_policies_decide_differently_is_told_with_requests_that_s
     same = await stub.DiffPolicies(pb.DiffPoliciesRequest(before=by_id, after=SOURCE))
     assert same.equivalent
     assert not same.changes
+
+
+async def test_two_versions_of_one_policy_are_compared(
+    stub: PolicyServiceAsyncStub, stored: CompiledPolicy, database: str
+) -> None:
+    rules = engine.loads(stored.compiled.document)["rules"]
+    spec = engine.loads(stored.compiled.document) | {"rules": rules[:1]}
+    changed = replace(stored.compiled, document=engine.canonicalize(spec))
+    async with opened_store(database) as (store, opened), opened.write() as connection:
+        later = await store.save(changed, "i", connection, version_of=stored.policy_id)
+    before = pb.PolicySource(policy_id=stored.policy_id, policy_hash=stored.policy_hash)
+    latest = pb.PolicySource(policy_id=stored.policy_id)
+    told = await stub.DiffPolicies(pb.DiffPoliciesRequest(before=before, after=latest))
+    assert not told.equivalent
+    documents = stored.compiled.document, later.compiled.document
+    for change in told.changes:
+        for decided, document in zip((change.before, change.after), documents, strict=True):
+            assert pb.Decision.Name(decided.decision) == f"DECISION_{of(document, change.witness)}"
+    assert {patch.kind for patch in told.rule_changes} == {pb.RULE_PATCH_KIND_DELETE}
+    back = pb.PolicySource(policy_id=stored.policy_id, policy_hash=later.policy_hash)
+    assert (await stub.DiffPolicies(pb.DiffPoliciesRequest(before=back, after=latest))).equivalent
+    unknown = pb.PolicySource(policy_id=stored.policy_id, policy_hash="0" * 64)
+    with pytest.raises(NotFoundError, match="version"):
+        await stub.DiffPolicies(pb.DiffPoliciesRequest(before=unknown, after=latest))
+    both = pb.PolicySource(document=stored.compiled.document, policy_hash=stored.policy_hash)
+    with pytest.raises(InvalidArgumentError, match="policy_hash"):
+        await stub.DiffPolicies(pb.DiffPoliciesRequest(before=both, after=latest))
 
 
 async def test_mutants_are_told_as_they_are_done_and_counted_in_the_end(

@@ -85,6 +85,8 @@ def test_a_policy_is_a_folder_a_document_or_what_is_stored(tmp_path: Path) -> No
     assert [one.description for one in whole.required_scenarios()] == ["c"]
     assert [one.description for one in policy_input(document, suite).required_scenarios()] == ["c"]
     assert policy_input("pol_0123456789abcdef").policy.policy_id == "pol_0123456789abcdef"
+    version = policy_input(f"pol_0123456789abcdef@{'0' * 64}").policy
+    assert (version.policy_id, version.policy_hash) == ("pol_0123456789abcdef", "0" * 64)
     assert policy_input("pol_0123456789abcdef").required_scenarios() == ()
 
 

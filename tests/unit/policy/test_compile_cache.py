@@ -81,7 +81,7 @@ async def test_a_cached_result_becomes_a_version_of_the_policy_that_is_named(sto
     again = await last(store, compiler, version_of=other.policy_id)
     assert again.from_cache
     assert (again.policy.policy_id, again.policy.compiled) == (other.policy_id, first.policy.compiled)
-    assert await store.latest_hash(other.policy_id) == first.policy.policy_hash
+    assert await store.find_hash(other.policy_id) == first.policy.policy_hash
 
 
 async def test_another_order_program_or_model_is_compiled_anew(store: PolicyStore) -> None:

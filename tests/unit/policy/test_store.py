@@ -45,7 +45,7 @@ async def test_what_is_stored_is_read_as_it_was(store: PolicyStore) -> None:
     assert stored.compiled == compiled_policy()
     assert await store.get(stored.policy_id) == stored
     assert await store.get(stored.policy_id, stored.policy_hash) == stored
-    assert await store.latest_hash(stored.policy_id) == stored.policy_hash
+    assert await store.find_hash(stored.policy_id) == stored.policy_hash
     assert datetime.now(UTC) - stored.create_time < timedelta(minutes=1)
 
 
@@ -79,6 +79,27 @@ async def test_the_version_that_came_last_is_the_latest(store: PolicyStore) -> N
     assert (listed.policy_hash, listed.rules, listed.scenarios) == (second.policy_hash, 2, 2)
 
 
+async def test_the_versions_of_a_policy_are_listed_in_pages_without_those_of_others(
+    store: PolicyStore,
+) -> None:
+    first = await saved(store)
+    await saved(store, "Other")
+    versions = [first] + [await saved(store, f"Gauge {n}", version_of=first.policy_id) for n in range(2)]
+    one = await store.list_versions(first.policy_id, 2)
+    two = await store.list_versions(first.policy_id, 2, one.next_page_token)
+    found = [(summary.policy_id, summary.policy_hash) for summary in (*one.items, *two.items)]
+    assert found == [(version.policy_id, version.policy_hash) for version in reversed(versions)]
+    assert not two.next_page_token
+    assert await store.find_hash(first.policy_id, first.policy_hash) == first.policy_hash
+    for missing in (
+        store.list_versions("pol_0"),
+        store.find_hash(first.policy_id, "0" * 64),
+        store.get(first.policy_id, "0" * 64),
+    ):
+        with pytest.raises(NotFoundError):
+            await missing
+
+
 async def test_pages_neither_repeat_nor_miss_a_policy(store: PolicyStore) -> None:
     ids = [(await saved(store, f"Gauge {number}")).policy_id for number in range(5)]
     found, token = [], ""
@@ -97,7 +118,7 @@ async def test_deletion_takes_all_versions(store: PolicyStore) -> None:
     first = await saved(store)
     await saved(store, "Other", version_of=first.policy_id)
     await forget(store, first.policy_id)
-    for asking in (store.get(first.policy_id), store.latest_hash(first.policy_id)):
+    for asking in (store.get(first.policy_id), store.find_hash(first.policy_id)):
         with pytest.raises(NotFoundError) as caught:
             await asking
         assert caught.value.code == "POLICY_NOT_FOUND"

@@ -67,6 +67,7 @@ export const serviceConfig = {
         { "service": "peripety.api.policy.v1.PolicyService", "method": "Decide" },
         { "service": "peripety.api.policy.v1.PolicyService", "method": "GetPolicy" },
         { "service": "peripety.api.policy.v1.PolicyService", "method": "ListPolicies" },
+        { "service": "peripety.api.policy.v1.PolicyService", "method": "ListPolicyVersions" },
         { "service": "peripety.api.policy.v1.PolicyService", "method": "DeletePolicy" },
         { "service": "peripety.api.policy.v1.PolicyService", "method": "GetPolicyRun" },
         { "service": "peripety.api.policy.v1.PolicyService", "method": "ListPolicyRuns" },

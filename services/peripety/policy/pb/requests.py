@@ -42,7 +42,11 @@ def policy_source_from_proto(source: pb.PolicySource, field: str = ".policy") ->
     """Parse the source of a policy."""
     named = source.WhichOneof("source")
     require_field(named, field, "is required; send document, or the policy_id of a stored policy")
-    return InlinePolicy(source.document) if named == "document" else StoredPolicyRef(source.policy_id)
+    if named == "policy_id":
+        return StoredPolicyRef(source.policy_id, source.policy_hash or None)
+    reason = "is the version of a stored policy; remove it, or send policy_id in place of document"
+    require_field(not source.policy_hash, f"{field}.policy_hash", reason)
+    return InlinePolicy(source.document)
 
 
 def tool_request_from_proto(request: pb.PolicyRequest, field: str = ".request") -> ToolRequest:

@@ -991,7 +991,9 @@ type PolicySource struct {
 	//
 	//	*PolicySource_Document
 	//	*PolicySource_PolicyId
-	Source        isPolicySource_Source `protobuf_oneof:"source"`
+	Source isPolicySource_Source `protobuf_oneof:"source"`
+	// Hash of the version of the stored policy; empty for the latest, and with a document.
+	PolicyHash    string `protobuf:"bytes,3,opt,name=policy_hash,json=policyHash,proto3" json:"policy_hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1051,6 +1053,13 @@ func (x *PolicySource) GetPolicyId() string {
 	return ""
 }
 
+func (x *PolicySource) GetPolicyHash() string {
+	if x != nil {
+		return x.PolicyHash
+	}
+	return ""
+}
+
 type isPolicySource_Source interface {
 	isPolicySource_Source()
 }
@@ -1061,7 +1070,7 @@ type PolicySource_Document struct {
 }
 
 type PolicySource_PolicyId struct {
-	// A stored policy, in its latest version.
+	// A stored policy, in its latest version unless `policy_hash` is set.
 	PolicyId string `protobuf:"bytes,2,opt,name=policy_id,json=policyId,proto3,oneof"`
 }
 
@@ -4351,6 +4360,125 @@ func (x *ListPoliciesResponse) GetNextPageToken() string {
 	return ""
 }
 
+// Page of a list of versions.
+type ListPolicyVersionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The policy.
+	PolicyId string `protobuf:"bytes,1,opt,name=policy_id,json=policyId,proto3" json:"policy_id,omitempty"`
+	// Maximum number of versions to return; 0 for 50, more than 1,000 counts as 1,000.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `next_page_token` of the previous page; empty for the first page.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPolicyVersionsRequest) Reset() {
+	*x = ListPolicyVersionsRequest{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPolicyVersionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPolicyVersionsRequest) ProtoMessage() {}
+
+func (x *ListPolicyVersionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPolicyVersionsRequest.ProtoReflect.Descriptor instead.
+func (*ListPolicyVersionsRequest) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ListPolicyVersionsRequest) GetPolicyId() string {
+	if x != nil {
+		return x.PolicyId
+	}
+	return ""
+}
+
+func (x *ListPolicyVersionsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListPolicyVersionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// A page of versions.
+type ListPolicyVersionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Newest first.
+	Versions []*PolicySummary `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
+	// Token of the next page; empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPolicyVersionsResponse) Reset() {
+	*x = ListPolicyVersionsResponse{}
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPolicyVersionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPolicyVersionsResponse) ProtoMessage() {}
+
+func (x *ListPolicyVersionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPolicyVersionsResponse.ProtoReflect.Descriptor instead.
+func (*ListPolicyVersionsResponse) Descriptor() ([]byte, []int) {
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *ListPolicyVersionsResponse) GetVersions() []*PolicySummary {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+func (x *ListPolicyVersionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // The policy to delete.
 type DeletePolicyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4364,7 +4492,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[50]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4376,7 +4504,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[50]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4389,7 +4517,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{50}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DeletePolicyRequest) GetRequestId() string {
@@ -4415,7 +4543,7 @@ type DeletePolicyResponse struct {
 
 func (x *DeletePolicyResponse) Reset() {
 	*x = DeletePolicyResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[51]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4427,7 +4555,7 @@ func (x *DeletePolicyResponse) String() string {
 func (*DeletePolicyResponse) ProtoMessage() {}
 
 func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[51]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4440,7 +4568,7 @@ func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyResponse.ProtoReflect.Descriptor instead.
 func (*DeletePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{51}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{53}
 }
 
 // The run to follow.
@@ -4458,7 +4586,7 @@ type ResumePolicyRunRequest struct {
 
 func (x *ResumePolicyRunRequest) Reset() {
 	*x = ResumePolicyRunRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[52]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4470,7 +4598,7 @@ func (x *ResumePolicyRunRequest) String() string {
 func (*ResumePolicyRunRequest) ProtoMessage() {}
 
 func (x *ResumePolicyRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[52]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4483,7 +4611,7 @@ func (x *ResumePolicyRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumePolicyRunRequest.ProtoReflect.Descriptor instead.
 func (*ResumePolicyRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{52}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ResumePolicyRunRequest) GetRunId() string {
@@ -4518,7 +4646,7 @@ type ResumePolicyRunResponse struct {
 
 func (x *ResumePolicyRunResponse) Reset() {
 	*x = ResumePolicyRunResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[53]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4530,7 +4658,7 @@ func (x *ResumePolicyRunResponse) String() string {
 func (*ResumePolicyRunResponse) ProtoMessage() {}
 
 func (x *ResumePolicyRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[53]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4543,7 +4671,7 @@ func (x *ResumePolicyRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumePolicyRunResponse.ProtoReflect.Descriptor instead.
 func (*ResumePolicyRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{53}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ResumePolicyRunResponse) GetEvent() *CompilePolicyResponse {
@@ -4564,7 +4692,7 @@ type GetPolicyRunRequest struct {
 
 func (x *GetPolicyRunRequest) Reset() {
 	*x = GetPolicyRunRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[54]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4576,7 +4704,7 @@ func (x *GetPolicyRunRequest) String() string {
 func (*GetPolicyRunRequest) ProtoMessage() {}
 
 func (x *GetPolicyRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[54]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4589,7 +4717,7 @@ func (x *GetPolicyRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRunRequest.ProtoReflect.Descriptor instead.
 func (*GetPolicyRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{54}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GetPolicyRunRequest) GetRunId() string {
@@ -4610,7 +4738,7 @@ type GetPolicyRunResponse struct {
 
 func (x *GetPolicyRunResponse) Reset() {
 	*x = GetPolicyRunResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[55]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4622,7 +4750,7 @@ func (x *GetPolicyRunResponse) String() string {
 func (*GetPolicyRunResponse) ProtoMessage() {}
 
 func (x *GetPolicyRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[55]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4635,7 +4763,7 @@ func (x *GetPolicyRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRunResponse.ProtoReflect.Descriptor instead.
 func (*GetPolicyRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{55}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *GetPolicyRunResponse) GetRun() *v1.CallRun {
@@ -4660,7 +4788,7 @@ type ListPolicyRunsRequest struct {
 
 func (x *ListPolicyRunsRequest) Reset() {
 	*x = ListPolicyRunsRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[56]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4672,7 +4800,7 @@ func (x *ListPolicyRunsRequest) String() string {
 func (*ListPolicyRunsRequest) ProtoMessage() {}
 
 func (x *ListPolicyRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[56]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4685,7 +4813,7 @@ func (x *ListPolicyRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPolicyRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListPolicyRunsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{56}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListPolicyRunsRequest) GetState() v1.CallRunState {
@@ -4722,7 +4850,7 @@ type ListPolicyRunsResponse struct {
 
 func (x *ListPolicyRunsResponse) Reset() {
 	*x = ListPolicyRunsResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[57]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4734,7 +4862,7 @@ func (x *ListPolicyRunsResponse) String() string {
 func (*ListPolicyRunsResponse) ProtoMessage() {}
 
 func (x *ListPolicyRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[57]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4747,7 +4875,7 @@ func (x *ListPolicyRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPolicyRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListPolicyRunsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{57}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListPolicyRunsResponse) GetRuns() []*v1.CallRun {
@@ -4777,7 +4905,7 @@ type CancelPolicyRunRequest struct {
 
 func (x *CancelPolicyRunRequest) Reset() {
 	*x = CancelPolicyRunRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4789,7 +4917,7 @@ func (x *CancelPolicyRunRequest) String() string {
 func (*CancelPolicyRunRequest) ProtoMessage() {}
 
 func (x *CancelPolicyRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[58]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4802,7 +4930,7 @@ func (x *CancelPolicyRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPolicyRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelPolicyRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{58}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CancelPolicyRunRequest) GetRequestId() string {
@@ -4830,7 +4958,7 @@ type CancelPolicyRunResponse struct {
 
 func (x *CancelPolicyRunResponse) Reset() {
 	*x = CancelPolicyRunResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4842,7 +4970,7 @@ func (x *CancelPolicyRunResponse) String() string {
 func (*CancelPolicyRunResponse) ProtoMessage() {}
 
 func (x *CancelPolicyRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[59]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4855,7 +4983,7 @@ func (x *CancelPolicyRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPolicyRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelPolicyRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{59}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CancelPolicyRunResponse) GetRun() *v1.CallRun {
@@ -4878,7 +5006,7 @@ type DeletePolicyRunRequest struct {
 
 func (x *DeletePolicyRunRequest) Reset() {
 	*x = DeletePolicyRunRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4890,7 +5018,7 @@ func (x *DeletePolicyRunRequest) String() string {
 func (*DeletePolicyRunRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[60]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4903,7 +5031,7 @@ func (x *DeletePolicyRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRunRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{60}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DeletePolicyRunRequest) GetRequestId() string {
@@ -4929,7 +5057,7 @@ type DeletePolicyRunResponse struct {
 
 func (x *DeletePolicyRunResponse) Reset() {
 	*x = DeletePolicyRunResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4941,7 +5069,7 @@ func (x *DeletePolicyRunResponse) String() string {
 func (*DeletePolicyRunResponse) ProtoMessage() {}
 
 func (x *DeletePolicyRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[61]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4954,7 +5082,7 @@ func (x *DeletePolicyRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRunResponse.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{61}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{63}
 }
 
 // A call that waits for a person.
@@ -4983,7 +5111,7 @@ type PendingApproval struct {
 
 func (x *PendingApproval) Reset() {
 	*x = PendingApproval{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4995,7 +5123,7 @@ func (x *PendingApproval) String() string {
 func (*PendingApproval) ProtoMessage() {}
 
 func (x *PendingApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[62]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5008,7 +5136,7 @@ func (x *PendingApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingApproval.ProtoReflect.Descriptor instead.
 func (*PendingApproval) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{62}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PendingApproval) GetApprovalId() string {
@@ -5080,7 +5208,7 @@ type ListApprovalsRequest struct {
 
 func (x *ListApprovalsRequest) Reset() {
 	*x = ListApprovalsRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5092,7 +5220,7 @@ func (x *ListApprovalsRequest) String() string {
 func (*ListApprovalsRequest) ProtoMessage() {}
 
 func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[63]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5105,7 +5233,7 @@ func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{63}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListApprovalsRequest) GetPageSize() int32 {
@@ -5135,7 +5263,7 @@ type ListApprovalsResponse struct {
 
 func (x *ListApprovalsResponse) Reset() {
 	*x = ListApprovalsResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5147,7 +5275,7 @@ func (x *ListApprovalsResponse) String() string {
 func (*ListApprovalsResponse) ProtoMessage() {}
 
 func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[64]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5160,7 +5288,7 @@ func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{64}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListApprovalsResponse) GetApprovals() []*PendingApproval {
@@ -5186,7 +5314,7 @@ type WatchApprovalsRequest struct {
 
 func (x *WatchApprovalsRequest) Reset() {
 	*x = WatchApprovalsRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5198,7 +5326,7 @@ func (x *WatchApprovalsRequest) String() string {
 func (*WatchApprovalsRequest) ProtoMessage() {}
 
 func (x *WatchApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[65]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5211,7 +5339,7 @@ func (x *WatchApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*WatchApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{65}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{67}
 }
 
 // A call that starts or stops waiting.
@@ -5232,7 +5360,7 @@ type WatchApprovalsResponse struct {
 
 func (x *WatchApprovalsResponse) Reset() {
 	*x = WatchApprovalsResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5244,7 +5372,7 @@ func (x *WatchApprovalsResponse) String() string {
 func (*WatchApprovalsResponse) ProtoMessage() {}
 
 func (x *WatchApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[66]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5257,7 +5385,7 @@ func (x *WatchApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*WatchApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{66}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *WatchApprovalsResponse) GetSequence() int64 {
@@ -5325,7 +5453,7 @@ type ApproveCallRequest struct {
 
 func (x *ApproveCallRequest) Reset() {
 	*x = ApproveCallRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5337,7 +5465,7 @@ func (x *ApproveCallRequest) String() string {
 func (*ApproveCallRequest) ProtoMessage() {}
 
 func (x *ApproveCallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[67]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5350,7 +5478,7 @@ func (x *ApproveCallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveCallRequest.ProtoReflect.Descriptor instead.
 func (*ApproveCallRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{67}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ApproveCallRequest) GetRequestId() string {
@@ -5383,7 +5511,7 @@ type ApproveCallResponse struct {
 
 func (x *ApproveCallResponse) Reset() {
 	*x = ApproveCallResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5395,7 +5523,7 @@ func (x *ApproveCallResponse) String() string {
 func (*ApproveCallResponse) ProtoMessage() {}
 
 func (x *ApproveCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[68]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5408,7 +5536,7 @@ func (x *ApproveCallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveCallResponse.ProtoReflect.Descriptor instead.
 func (*ApproveCallResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{68}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{70}
 }
 
 // The call to deny.
@@ -5426,7 +5554,7 @@ type DenyCallRequest struct {
 
 func (x *DenyCallRequest) Reset() {
 	*x = DenyCallRequest{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5438,7 +5566,7 @@ func (x *DenyCallRequest) String() string {
 func (*DenyCallRequest) ProtoMessage() {}
 
 func (x *DenyCallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[69]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5451,7 +5579,7 @@ func (x *DenyCallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DenyCallRequest.ProtoReflect.Descriptor instead.
 func (*DenyCallRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{69}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *DenyCallRequest) GetRequestId() string {
@@ -5484,7 +5612,7 @@ type DenyCallResponse struct {
 
 func (x *DenyCallResponse) Reset() {
 	*x = DenyCallResponse{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5496,7 +5624,7 @@ func (x *DenyCallResponse) String() string {
 func (*DenyCallResponse) ProtoMessage() {}
 
 func (x *DenyCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[70]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5509,7 +5637,7 @@ func (x *DenyCallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DenyCallResponse.ProtoReflect.Descriptor instead.
 func (*DenyCallResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{70}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{72}
 }
 
 // Progress of the work.
@@ -5529,7 +5657,7 @@ type CompilePolicyResponse_Progress struct {
 
 func (x *CompilePolicyResponse_Progress) Reset() {
 	*x = CompilePolicyResponse_Progress{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5541,7 +5669,7 @@ func (x *CompilePolicyResponse_Progress) String() string {
 func (*CompilePolicyResponse_Progress) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[71]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5598,7 +5726,7 @@ type CompilePolicyResponse_RulesWritten struct {
 
 func (x *CompilePolicyResponse_RulesWritten) Reset() {
 	*x = CompilePolicyResponse_RulesWritten{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5610,7 +5738,7 @@ func (x *CompilePolicyResponse_RulesWritten) String() string {
 func (*CompilePolicyResponse_RulesWritten) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_RulesWritten) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[72]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5653,7 +5781,7 @@ type CompilePolicyResponse_ScenariosWritten struct {
 
 func (x *CompilePolicyResponse_ScenariosWritten) Reset() {
 	*x = CompilePolicyResponse_ScenariosWritten{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5665,7 +5793,7 @@ func (x *CompilePolicyResponse_ScenariosWritten) String() string {
 func (*CompilePolicyResponse_ScenariosWritten) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_ScenariosWritten) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[73]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5712,7 +5840,7 @@ type CompilePolicyResponse_Verified struct {
 
 func (x *CompilePolicyResponse_Verified) Reset() {
 	*x = CompilePolicyResponse_Verified{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5724,7 +5852,7 @@ func (x *CompilePolicyResponse_Verified) String() string {
 func (*CompilePolicyResponse_Verified) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Verified) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[74]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5787,7 +5915,7 @@ type CompilePolicyResponse_Compiled struct {
 
 func (x *CompilePolicyResponse_Compiled) Reset() {
 	*x = CompilePolicyResponse_Compiled{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5799,7 +5927,7 @@ func (x *CompilePolicyResponse_Compiled) String() string {
 func (*CompilePolicyResponse_Compiled) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Compiled) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[75]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5871,7 +5999,7 @@ type CompilePolicyResponse_Failed struct {
 
 func (x *CompilePolicyResponse_Failed) Reset() {
 	*x = CompilePolicyResponse_Failed{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5883,7 +6011,7 @@ func (x *CompilePolicyResponse_Failed) String() string {
 func (*CompilePolicyResponse_Failed) ProtoMessage() {}
 
 func (x *CompilePolicyResponse_Failed) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[76]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5954,7 +6082,7 @@ type RunMutationTestsResponse_Scored struct {
 
 func (x *RunMutationTestsResponse_Scored) Reset() {
 	*x = RunMutationTestsResponse_Scored{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[77]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5966,7 +6094,7 @@ func (x *RunMutationTestsResponse_Scored) String() string {
 func (*RunMutationTestsResponse_Scored) ProtoMessage() {}
 
 func (x *RunMutationTestsResponse_Scored) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[77]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6009,7 +6137,7 @@ type RunMutationTestsResponse_Mutants struct {
 
 func (x *RunMutationTestsResponse_Mutants) Reset() {
 	*x = RunMutationTestsResponse_Mutants{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[78]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6021,7 +6149,7 @@ func (x *RunMutationTestsResponse_Mutants) String() string {
 func (*RunMutationTestsResponse_Mutants) ProtoMessage() {}
 
 func (x *RunMutationTestsResponse_Mutants) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[78]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6066,7 +6194,7 @@ type GenerateCoverageScenariosResponse_Covered struct {
 
 func (x *GenerateCoverageScenariosResponse_Covered) Reset() {
 	*x = GenerateCoverageScenariosResponse_Covered{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[79]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6078,7 +6206,7 @@ func (x *GenerateCoverageScenariosResponse_Covered) String() string {
 func (*GenerateCoverageScenariosResponse_Covered) ProtoMessage() {}
 
 func (x *GenerateCoverageScenariosResponse_Covered) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[79]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6128,7 +6256,7 @@ type WatchApprovalsResponse_Ended struct {
 
 func (x *WatchApprovalsResponse_Ended) Reset() {
 	*x = WatchApprovalsResponse_Ended{}
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[80]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6140,7 +6268,7 @@ func (x *WatchApprovalsResponse_Ended) String() string {
 func (*WatchApprovalsResponse_Ended) ProtoMessage() {}
 
 func (x *WatchApprovalsResponse_Ended) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[80]
+	mi := &file_peripety_api_policy_v1_policy_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6153,7 +6281,7 @@ func (x *WatchApprovalsResponse_Ended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchApprovalsResponse_Ended.ProtoReflect.Descriptor instead.
 func (*WatchApprovalsResponse_Ended) Descriptor() ([]byte, []int) {
-	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{66, 0}
+	return file_peripety_api_policy_v1_policy_proto_rawDescGZIP(), []int{68, 0}
 }
 
 func (x *WatchApprovalsResponse_Ended) GetApprovalId() string {
@@ -6207,10 +6335,12 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\arule_id\x18\x02 \x01(\tR\x06ruleId\x12!\n" +
 	"\fby_invariant\x18\x03 \x01(\bR\vbyInvariant\x12\x18\n" +
 	"\areasons\x18\x04 \x03(\tR\areasons\x127\n" +
-	"\x06errors\x18\x05 \x03(\v2\x1f.peripety.api.common.v1.FindingR\x06errors\"U\n" +
+	"\x06errors\x18\x05 \x03(\v2\x1f.peripety.api.common.v1.FindingR\x06errors\"v\n" +
 	"\fPolicySource\x12\x1c\n" +
 	"\bdocument\x18\x01 \x01(\fH\x00R\bdocument\x12\x1d\n" +
-	"\tpolicy_id\x18\x02 \x01(\tH\x00R\bpolicyIdB\b\n" +
+	"\tpolicy_id\x18\x02 \x01(\tH\x00R\bpolicyId\x12\x1f\n" +
+	"\vpolicy_hash\x18\x03 \x01(\tR\n" +
+	"policyHashB\b\n" +
 	"\x06source\"\x98\x01\n" +
 	"\x0eGenerationTurn\x12\x12\n" +
 	"\x04turn\x18\x01 \x01(\x05R\x04turn\x12\x1c\n" +
@@ -6504,6 +6634,14 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\"\x81\x01\n" +
 	"\x14ListPoliciesResponse\x12A\n" +
 	"\bpolicies\x18\x01 \x03(\v2%.peripety.api.policy.v1.PolicySummaryR\bpolicies\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"t\n" +
+	"\x19ListPolicyVersionsRequest\x12\x1b\n" +
+	"\tpolicy_id\x18\x01 \x01(\tR\bpolicyId\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"\x87\x01\n" +
+	"\x1aListPolicyVersionsResponse\x12A\n" +
+	"\bversions\x18\x01 \x03(\v2%.peripety.api.policy.v1.PolicySummaryR\bversions\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"Q\n" +
 	"\x13DeletePolicyRequest\x12\x1d\n" +
 	"\n" +
@@ -6636,7 +6774,7 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\x19APPROVAL_OUTCOME_APPROVED\x10\x01\x12\x1b\n" +
 	"\x17APPROVAL_OUTCOME_DENIED\x10\x02\x12\x1c\n" +
 	"\x18APPROVAL_OUTCOME_EXPIRED\x10\x03\x12\x1e\n" +
-	"\x1aAPPROVAL_OUTCOME_WITHDRAWN\x10\x042\xc1\x10\n" +
+	"\x1aAPPROVAL_OUTCOME_WITHDRAWN\x10\x042\xc4\x11\n" +
 	"\rPolicyService\x12s\n" +
 	"\rCompilePolicy\x12,.peripety.api.policy.v1.CompilePolicyRequest\x1a-.peripety.api.policy.v1.CompilePolicyResponse\"\x03\x90\x02\x020\x01\x12n\n" +
 	"\fVerifyPolicy\x12+.peripety.api.policy.v1.VerifyPolicyRequest\x1a,.peripety.api.policy.v1.VerifyPolicyResponse\"\x03\x90\x02\x01\x12q\n" +
@@ -6650,7 +6788,8 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
 	"DecideMany\x12).peripety.api.policy.v1.DecideManyRequest\x1a*.peripety.api.policy.v1.DecideManyResponse\"\x03\x90\x02\x01(\x010\x01\x12e\n" +
 	"\tGetPolicy\x12(.peripety.api.policy.v1.GetPolicyRequest\x1a).peripety.api.policy.v1.GetPolicyResponse\"\x03\x90\x02\x01\x12n\n" +
-	"\fListPolicies\x12+.peripety.api.policy.v1.ListPoliciesRequest\x1a,.peripety.api.policy.v1.ListPoliciesResponse\"\x03\x90\x02\x01\x12n\n" +
+	"\fListPolicies\x12+.peripety.api.policy.v1.ListPoliciesRequest\x1a,.peripety.api.policy.v1.ListPoliciesResponse\"\x03\x90\x02\x01\x12\x80\x01\n" +
+	"\x12ListPolicyVersions\x121.peripety.api.policy.v1.ListPolicyVersionsRequest\x1a2.peripety.api.policy.v1.ListPolicyVersionsResponse\"\x03\x90\x02\x01\x12n\n" +
 	"\fDeletePolicy\x12+.peripety.api.policy.v1.DeletePolicyRequest\x1a,.peripety.api.policy.v1.DeletePolicyResponse\"\x03\x90\x02\x02\x12y\n" +
 	"\x0fResumePolicyRun\x12..peripety.api.policy.v1.ResumePolicyRunRequest\x1a/.peripety.api.policy.v1.ResumePolicyRunResponse\"\x03\x90\x02\x020\x01\x12n\n" +
 	"\fGetPolicyRun\x12+.peripety.api.policy.v1.GetPolicyRunRequest\x1a,.peripety.api.policy.v1.GetPolicyRunResponse\"\x03\x90\x02\x01\x12t\n" +
@@ -6677,7 +6816,7 @@ func file_peripety_api_policy_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_peripety_api_policy_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_peripety_api_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
+var file_peripety_api_policy_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 83)
 var file_peripety_api_policy_v1_policy_proto_goTypes = []any{
 	(Decision)(0),                                     // 0: peripety.api.policy.v1.Decision
 	(Expectation)(0),                                  // 1: peripety.api.policy.v1.Expectation
@@ -6738,47 +6877,49 @@ var file_peripety_api_policy_v1_policy_proto_goTypes = []any{
 	(*GetPolicyResponse)(nil),                         // 56: peripety.api.policy.v1.GetPolicyResponse
 	(*ListPoliciesRequest)(nil),                       // 57: peripety.api.policy.v1.ListPoliciesRequest
 	(*ListPoliciesResponse)(nil),                      // 58: peripety.api.policy.v1.ListPoliciesResponse
-	(*DeletePolicyRequest)(nil),                       // 59: peripety.api.policy.v1.DeletePolicyRequest
-	(*DeletePolicyResponse)(nil),                      // 60: peripety.api.policy.v1.DeletePolicyResponse
-	(*ResumePolicyRunRequest)(nil),                    // 61: peripety.api.policy.v1.ResumePolicyRunRequest
-	(*ResumePolicyRunResponse)(nil),                   // 62: peripety.api.policy.v1.ResumePolicyRunResponse
-	(*GetPolicyRunRequest)(nil),                       // 63: peripety.api.policy.v1.GetPolicyRunRequest
-	(*GetPolicyRunResponse)(nil),                      // 64: peripety.api.policy.v1.GetPolicyRunResponse
-	(*ListPolicyRunsRequest)(nil),                     // 65: peripety.api.policy.v1.ListPolicyRunsRequest
-	(*ListPolicyRunsResponse)(nil),                    // 66: peripety.api.policy.v1.ListPolicyRunsResponse
-	(*CancelPolicyRunRequest)(nil),                    // 67: peripety.api.policy.v1.CancelPolicyRunRequest
-	(*CancelPolicyRunResponse)(nil),                   // 68: peripety.api.policy.v1.CancelPolicyRunResponse
-	(*DeletePolicyRunRequest)(nil),                    // 69: peripety.api.policy.v1.DeletePolicyRunRequest
-	(*DeletePolicyRunResponse)(nil),                   // 70: peripety.api.policy.v1.DeletePolicyRunResponse
-	(*PendingApproval)(nil),                           // 71: peripety.api.policy.v1.PendingApproval
-	(*ListApprovalsRequest)(nil),                      // 72: peripety.api.policy.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil),                     // 73: peripety.api.policy.v1.ListApprovalsResponse
-	(*WatchApprovalsRequest)(nil),                     // 74: peripety.api.policy.v1.WatchApprovalsRequest
-	(*WatchApprovalsResponse)(nil),                    // 75: peripety.api.policy.v1.WatchApprovalsResponse
-	(*ApproveCallRequest)(nil),                        // 76: peripety.api.policy.v1.ApproveCallRequest
-	(*ApproveCallResponse)(nil),                       // 77: peripety.api.policy.v1.ApproveCallResponse
-	(*DenyCallRequest)(nil),                           // 78: peripety.api.policy.v1.DenyCallRequest
-	(*DenyCallResponse)(nil),                          // 79: peripety.api.policy.v1.DenyCallResponse
-	(*CompilePolicyResponse_Progress)(nil),            // 80: peripety.api.policy.v1.CompilePolicyResponse.Progress
-	(*CompilePolicyResponse_RulesWritten)(nil),        // 81: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
-	(*CompilePolicyResponse_ScenariosWritten)(nil),    // 82: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
-	(*CompilePolicyResponse_Verified)(nil),            // 83: peripety.api.policy.v1.CompilePolicyResponse.Verified
-	(*CompilePolicyResponse_Compiled)(nil),            // 84: peripety.api.policy.v1.CompilePolicyResponse.Compiled
-	(*CompilePolicyResponse_Failed)(nil),              // 85: peripety.api.policy.v1.CompilePolicyResponse.Failed
-	(*RunMutationTestsResponse_Scored)(nil),           // 86: peripety.api.policy.v1.RunMutationTestsResponse.Scored
-	(*RunMutationTestsResponse_Mutants)(nil),          // 87: peripety.api.policy.v1.RunMutationTestsResponse.Mutants
-	(*GenerateCoverageScenariosResponse_Covered)(nil), // 88: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
-	(*WatchApprovalsResponse_Ended)(nil),              // 89: peripety.api.policy.v1.WatchApprovalsResponse.Ended
-	(*v1.Finding)(nil),                                // 90: peripety.api.common.v1.Finding
-	(*v1.ModelUsage)(nil),                             // 91: peripety.api.common.v1.ModelUsage
-	(*timestamppb.Timestamp)(nil),                     // 92: google.protobuf.Timestamp
-	(*v1.Coverage)(nil),                               // 93: peripety.api.common.v1.Coverage
-	(*v1.MutationScore)(nil),                          // 94: peripety.api.common.v1.MutationScore
-	(*v1.Budget)(nil),                                 // 95: peripety.api.common.v1.Budget
-	(*v1.ItemError)(nil),                              // 96: peripety.api.common.v1.ItemError
-	(*v1.CallRun)(nil),                                // 97: peripety.api.common.v1.CallRun
-	(v1.CallRunState)(0),                              // 98: peripety.api.common.v1.CallRunState
-	(*v1.Mutant)(nil),                                 // 99: peripety.api.common.v1.Mutant
+	(*ListPolicyVersionsRequest)(nil),                 // 59: peripety.api.policy.v1.ListPolicyVersionsRequest
+	(*ListPolicyVersionsResponse)(nil),                // 60: peripety.api.policy.v1.ListPolicyVersionsResponse
+	(*DeletePolicyRequest)(nil),                       // 61: peripety.api.policy.v1.DeletePolicyRequest
+	(*DeletePolicyResponse)(nil),                      // 62: peripety.api.policy.v1.DeletePolicyResponse
+	(*ResumePolicyRunRequest)(nil),                    // 63: peripety.api.policy.v1.ResumePolicyRunRequest
+	(*ResumePolicyRunResponse)(nil),                   // 64: peripety.api.policy.v1.ResumePolicyRunResponse
+	(*GetPolicyRunRequest)(nil),                       // 65: peripety.api.policy.v1.GetPolicyRunRequest
+	(*GetPolicyRunResponse)(nil),                      // 66: peripety.api.policy.v1.GetPolicyRunResponse
+	(*ListPolicyRunsRequest)(nil),                     // 67: peripety.api.policy.v1.ListPolicyRunsRequest
+	(*ListPolicyRunsResponse)(nil),                    // 68: peripety.api.policy.v1.ListPolicyRunsResponse
+	(*CancelPolicyRunRequest)(nil),                    // 69: peripety.api.policy.v1.CancelPolicyRunRequest
+	(*CancelPolicyRunResponse)(nil),                   // 70: peripety.api.policy.v1.CancelPolicyRunResponse
+	(*DeletePolicyRunRequest)(nil),                    // 71: peripety.api.policy.v1.DeletePolicyRunRequest
+	(*DeletePolicyRunResponse)(nil),                   // 72: peripety.api.policy.v1.DeletePolicyRunResponse
+	(*PendingApproval)(nil),                           // 73: peripety.api.policy.v1.PendingApproval
+	(*ListApprovalsRequest)(nil),                      // 74: peripety.api.policy.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),                     // 75: peripety.api.policy.v1.ListApprovalsResponse
+	(*WatchApprovalsRequest)(nil),                     // 76: peripety.api.policy.v1.WatchApprovalsRequest
+	(*WatchApprovalsResponse)(nil),                    // 77: peripety.api.policy.v1.WatchApprovalsResponse
+	(*ApproveCallRequest)(nil),                        // 78: peripety.api.policy.v1.ApproveCallRequest
+	(*ApproveCallResponse)(nil),                       // 79: peripety.api.policy.v1.ApproveCallResponse
+	(*DenyCallRequest)(nil),                           // 80: peripety.api.policy.v1.DenyCallRequest
+	(*DenyCallResponse)(nil),                          // 81: peripety.api.policy.v1.DenyCallResponse
+	(*CompilePolicyResponse_Progress)(nil),            // 82: peripety.api.policy.v1.CompilePolicyResponse.Progress
+	(*CompilePolicyResponse_RulesWritten)(nil),        // 83: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
+	(*CompilePolicyResponse_ScenariosWritten)(nil),    // 84: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
+	(*CompilePolicyResponse_Verified)(nil),            // 85: peripety.api.policy.v1.CompilePolicyResponse.Verified
+	(*CompilePolicyResponse_Compiled)(nil),            // 86: peripety.api.policy.v1.CompilePolicyResponse.Compiled
+	(*CompilePolicyResponse_Failed)(nil),              // 87: peripety.api.policy.v1.CompilePolicyResponse.Failed
+	(*RunMutationTestsResponse_Scored)(nil),           // 88: peripety.api.policy.v1.RunMutationTestsResponse.Scored
+	(*RunMutationTestsResponse_Mutants)(nil),          // 89: peripety.api.policy.v1.RunMutationTestsResponse.Mutants
+	(*GenerateCoverageScenariosResponse_Covered)(nil), // 90: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
+	(*WatchApprovalsResponse_Ended)(nil),              // 91: peripety.api.policy.v1.WatchApprovalsResponse.Ended
+	(*v1.Finding)(nil),                                // 92: peripety.api.common.v1.Finding
+	(*v1.ModelUsage)(nil),                             // 93: peripety.api.common.v1.ModelUsage
+	(*timestamppb.Timestamp)(nil),                     // 94: google.protobuf.Timestamp
+	(*v1.Coverage)(nil),                               // 95: peripety.api.common.v1.Coverage
+	(*v1.MutationScore)(nil),                          // 96: peripety.api.common.v1.MutationScore
+	(*v1.Budget)(nil),                                 // 97: peripety.api.common.v1.Budget
+	(*v1.ItemError)(nil),                              // 98: peripety.api.common.v1.ItemError
+	(*v1.CallRun)(nil),                                // 99: peripety.api.common.v1.CallRun
+	(v1.CallRunState)(0),                              // 100: peripety.api.common.v1.CallRunState
+	(*v1.Mutant)(nil),                                 // 101: peripety.api.common.v1.Mutant
 }
 var file_peripety_api_policy_v1_policy_proto_depIdxs = []int32{
 	10,  // 0: peripety.api.policy.v1.ToolAnnotation.argument_roles:type_name -> peripety.api.policy.v1.ArgumentRole
@@ -6786,8 +6927,8 @@ var file_peripety_api_policy_v1_policy_proto_depIdxs = []int32{
 	1,   // 2: peripety.api.policy.v1.PolicyScenario.expected:type_name -> peripety.api.policy.v1.Expectation
 	2,   // 3: peripety.api.policy.v1.PolicyScenario.source:type_name -> peripety.api.policy.v1.ScenarioSource
 	0,   // 4: peripety.api.policy.v1.DecisionResult.decision:type_name -> peripety.api.policy.v1.Decision
-	90,  // 5: peripety.api.policy.v1.DecisionResult.errors:type_name -> peripety.api.common.v1.Finding
-	91,  // 6: peripety.api.policy.v1.GenerationTurn.usage:type_name -> peripety.api.common.v1.ModelUsage
+	92,  // 5: peripety.api.policy.v1.DecisionResult.errors:type_name -> peripety.api.common.v1.Finding
+	93,  // 6: peripety.api.policy.v1.GenerationTurn.usage:type_name -> peripety.api.common.v1.ModelUsage
 	1,   // 7: peripety.api.policy.v1.ScenarioCorrection.original:type_name -> peripety.api.policy.v1.Expectation
 	1,   // 8: peripety.api.policy.v1.ScenarioCorrection.corrected:type_name -> peripety.api.policy.v1.Expectation
 	12,  // 9: peripety.api.policy.v1.DiscardedScenario.scenario:type_name -> peripety.api.policy.v1.PolicyScenario
@@ -6797,37 +6938,37 @@ var file_peripety_api_policy_v1_policy_proto_depIdxs = []int32{
 	17,  // 13: peripety.api.policy.v1.AuditEntry.discarded:type_name -> peripety.api.policy.v1.DiscardedScenario
 	18,  // 14: peripety.api.policy.v1.AuditEntry.rule_patch:type_name -> peripety.api.policy.v1.RulePatch
 	20,  // 15: peripety.api.policy.v1.AuditEntry.judge_result:type_name -> peripety.api.policy.v1.JudgeResult
-	92,  // 16: peripety.api.policy.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	94,  // 16: peripety.api.policy.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
 	3,   // 17: peripety.api.policy.v1.JudgeResult.fault:type_name -> peripety.api.policy.v1.FaultAttribution
 	13,  // 18: peripety.api.policy.v1.ScenarioResult.actual:type_name -> peripety.api.policy.v1.DecisionResult
 	21,  // 19: peripety.api.policy.v1.VerificationReport.results:type_name -> peripety.api.policy.v1.ScenarioResult
-	93,  // 20: peripety.api.policy.v1.VerificationReport.coverage:type_name -> peripety.api.common.v1.Coverage
-	94,  // 21: peripety.api.policy.v1.VerificationReport.mutation:type_name -> peripety.api.common.v1.MutationScore
+	95,  // 20: peripety.api.policy.v1.VerificationReport.coverage:type_name -> peripety.api.common.v1.Coverage
+	96,  // 21: peripety.api.policy.v1.VerificationReport.mutation:type_name -> peripety.api.common.v1.MutationScore
 	12,  // 22: peripety.api.policy.v1.CompiledPolicy.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
 	22,  // 23: peripety.api.policy.v1.CompiledPolicy.verification:type_name -> peripety.api.policy.v1.VerificationReport
 	19,  // 24: peripety.api.policy.v1.CompiledPolicy.audit:type_name -> peripety.api.policy.v1.AuditEntry
-	92,  // 25: peripety.api.policy.v1.CompiledPolicy.create_time:type_name -> google.protobuf.Timestamp
-	92,  // 26: peripety.api.policy.v1.PolicySummary.create_time:type_name -> google.protobuf.Timestamp
+	94,  // 25: peripety.api.policy.v1.CompiledPolicy.create_time:type_name -> google.protobuf.Timestamp
+	94,  // 26: peripety.api.policy.v1.PolicySummary.create_time:type_name -> google.protobuf.Timestamp
 	11,  // 27: peripety.api.policy.v1.CompilePolicyRequest.tools:type_name -> peripety.api.policy.v1.ToolAnnotation
 	12,  // 28: peripety.api.policy.v1.CompilePolicyRequest.handwritten_scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
 	25,  // 29: peripety.api.policy.v1.CompilePolicyRequest.options:type_name -> peripety.api.policy.v1.CompileOptions
-	95,  // 30: peripety.api.policy.v1.CompilePolicyRequest.budget:type_name -> peripety.api.common.v1.Budget
-	80,  // 31: peripety.api.policy.v1.CompilePolicyResponse.progress:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Progress
-	81,  // 32: peripety.api.policy.v1.CompilePolicyResponse.rules_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
-	82,  // 33: peripety.api.policy.v1.CompilePolicyResponse.scenarios_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
-	83,  // 34: peripety.api.policy.v1.CompilePolicyResponse.verified:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Verified
+	97,  // 30: peripety.api.policy.v1.CompilePolicyRequest.budget:type_name -> peripety.api.common.v1.Budget
+	82,  // 31: peripety.api.policy.v1.CompilePolicyResponse.progress:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Progress
+	83,  // 32: peripety.api.policy.v1.CompilePolicyResponse.rules_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.RulesWritten
+	84,  // 33: peripety.api.policy.v1.CompilePolicyResponse.scenarios_written:type_name -> peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten
+	85,  // 34: peripety.api.policy.v1.CompilePolicyResponse.verified:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Verified
 	19,  // 35: peripety.api.policy.v1.CompilePolicyResponse.decided:type_name -> peripety.api.policy.v1.AuditEntry
-	84,  // 36: peripety.api.policy.v1.CompilePolicyResponse.compiled:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Compiled
-	85,  // 37: peripety.api.policy.v1.CompilePolicyResponse.failed:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Failed
+	86,  // 36: peripety.api.policy.v1.CompilePolicyResponse.compiled:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Compiled
+	87,  // 37: peripety.api.policy.v1.CompilePolicyResponse.failed:type_name -> peripety.api.policy.v1.CompilePolicyResponse.Failed
 	14,  // 38: peripety.api.policy.v1.VerifyPolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	12,  // 39: peripety.api.policy.v1.VerifyPolicyRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
 	22,  // 40: peripety.api.policy.v1.VerifyPolicyResponse.verification:type_name -> peripety.api.policy.v1.VerificationReport
-	90,  // 41: peripety.api.policy.v1.VerifyPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
+	92,  // 41: peripety.api.policy.v1.VerifyPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
 	14,  // 42: peripety.api.policy.v1.AnalyzePolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	6,   // 43: peripety.api.policy.v1.RuleIssue.kind:type_name -> peripety.api.policy.v1.RuleIssueKind
 	9,   // 44: peripety.api.policy.v1.RuleIssue.witness:type_name -> peripety.api.policy.v1.PolicyRequest
 	31,  // 45: peripety.api.policy.v1.AnalyzePolicyResponse.issues:type_name -> peripety.api.policy.v1.RuleIssue
-	90,  // 46: peripety.api.policy.v1.AnalyzePolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
+	92,  // 46: peripety.api.policy.v1.AnalyzePolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
 	14,  // 47: peripety.api.policy.v1.ExplainPolicyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	9,   // 48: peripety.api.policy.v1.DecidedCall.request:type_name -> peripety.api.policy.v1.PolicyRequest
 	13,  // 49: peripety.api.policy.v1.DecidedCall.decision:type_name -> peripety.api.policy.v1.DecisionResult
@@ -6835,7 +6976,7 @@ var file_peripety_api_policy_v1_policy_proto_depIdxs = []int32{
 	34,  // 51: peripety.api.policy.v1.RuleStatement.nearest:type_name -> peripety.api.policy.v1.DecidedCall
 	35,  // 52: peripety.api.policy.v1.SentenceStatement.rules:type_name -> peripety.api.policy.v1.RuleStatement
 	36,  // 53: peripety.api.policy.v1.ExplainPolicyResponse.sentences:type_name -> peripety.api.policy.v1.SentenceStatement
-	90,  // 54: peripety.api.policy.v1.ExplainPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
+	92,  // 54: peripety.api.policy.v1.ExplainPolicyResponse.findings:type_name -> peripety.api.common.v1.Finding
 	14,  // 55: peripety.api.policy.v1.DiffPoliciesRequest.before:type_name -> peripety.api.policy.v1.PolicySource
 	14,  // 56: peripety.api.policy.v1.DiffPoliciesRequest.after:type_name -> peripety.api.policy.v1.PolicySource
 	9,   // 57: peripety.api.policy.v1.DecisionChange.witness:type_name -> peripety.api.policy.v1.PolicyRequest
@@ -6843,15 +6984,15 @@ var file_peripety_api_policy_v1_policy_proto_depIdxs = []int32{
 	13,  // 59: peripety.api.policy.v1.DecisionChange.after:type_name -> peripety.api.policy.v1.DecisionResult
 	39,  // 60: peripety.api.policy.v1.DiffPoliciesResponse.changes:type_name -> peripety.api.policy.v1.DecisionChange
 	18,  // 61: peripety.api.policy.v1.DiffPoliciesResponse.rule_changes:type_name -> peripety.api.policy.v1.RulePatch
-	90,  // 62: peripety.api.policy.v1.DiffPoliciesResponse.findings:type_name -> peripety.api.common.v1.Finding
+	92,  // 62: peripety.api.policy.v1.DiffPoliciesResponse.findings:type_name -> peripety.api.common.v1.Finding
 	14,  // 63: peripety.api.policy.v1.RunMutationTestsRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	12,  // 64: peripety.api.policy.v1.RunMutationTestsRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	87,  // 65: peripety.api.policy.v1.RunMutationTestsResponse.mutants:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Mutants
-	86,  // 66: peripety.api.policy.v1.RunMutationTestsResponse.scored:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Scored
+	89,  // 65: peripety.api.policy.v1.RunMutationTestsResponse.mutants:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Mutants
+	88,  // 66: peripety.api.policy.v1.RunMutationTestsResponse.scored:type_name -> peripety.api.policy.v1.RunMutationTestsResponse.Scored
 	14,  // 67: peripety.api.policy.v1.GenerateCoverageScenariosRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	12,  // 68: peripety.api.policy.v1.GenerateCoverageScenariosRequest.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
 	12,  // 69: peripety.api.policy.v1.GenerateCoverageScenariosResponse.scenario:type_name -> peripety.api.policy.v1.PolicyScenario
-	88,  // 70: peripety.api.policy.v1.GenerateCoverageScenariosResponse.covered:type_name -> peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
+	90,  // 70: peripety.api.policy.v1.GenerateCoverageScenariosResponse.covered:type_name -> peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered
 	14,  // 71: peripety.api.policy.v1.DecideRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	9,   // 72: peripety.api.policy.v1.DecideRequest.request:type_name -> peripety.api.policy.v1.PolicyRequest
 	7,   // 73: peripety.api.policy.v1.ConsideredRule.outcome:type_name -> peripety.api.policy.v1.ConditionOutcome
@@ -6866,91 +7007,94 @@ var file_peripety_api_policy_v1_policy_proto_depIdxs = []int32{
 	14,  // 82: peripety.api.policy.v1.DecideManyRequest.policy:type_name -> peripety.api.policy.v1.PolicySource
 	51,  // 83: peripety.api.policy.v1.DecideManyRequest.items:type_name -> peripety.api.policy.v1.DecideItem
 	13,  // 84: peripety.api.policy.v1.DecideOutcome.result:type_name -> peripety.api.policy.v1.DecisionResult
-	96,  // 85: peripety.api.policy.v1.DecideOutcome.error:type_name -> peripety.api.common.v1.ItemError
+	98,  // 85: peripety.api.policy.v1.DecideOutcome.error:type_name -> peripety.api.common.v1.ItemError
 	53,  // 86: peripety.api.policy.v1.DecideManyResponse.outcomes:type_name -> peripety.api.policy.v1.DecideOutcome
 	23,  // 87: peripety.api.policy.v1.GetPolicyResponse.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
 	24,  // 88: peripety.api.policy.v1.ListPoliciesResponse.policies:type_name -> peripety.api.policy.v1.PolicySummary
-	27,  // 89: peripety.api.policy.v1.ResumePolicyRunResponse.event:type_name -> peripety.api.policy.v1.CompilePolicyResponse
-	97,  // 90: peripety.api.policy.v1.GetPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
-	98,  // 91: peripety.api.policy.v1.ListPolicyRunsRequest.state:type_name -> peripety.api.common.v1.CallRunState
-	97,  // 92: peripety.api.policy.v1.ListPolicyRunsResponse.runs:type_name -> peripety.api.common.v1.CallRun
-	97,  // 93: peripety.api.policy.v1.CancelPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
-	9,   // 94: peripety.api.policy.v1.PendingApproval.request:type_name -> peripety.api.policy.v1.PolicyRequest
-	92,  // 95: peripety.api.policy.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
-	92,  // 96: peripety.api.policy.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
-	71,  // 97: peripety.api.policy.v1.ListApprovalsResponse.approvals:type_name -> peripety.api.policy.v1.PendingApproval
-	71,  // 98: peripety.api.policy.v1.WatchApprovalsResponse.waiting:type_name -> peripety.api.policy.v1.PendingApproval
-	89,  // 99: peripety.api.policy.v1.WatchApprovalsResponse.ended:type_name -> peripety.api.policy.v1.WatchApprovalsResponse.Ended
-	5,   // 100: peripety.api.policy.v1.CompilePolicyResponse.Progress.phase:type_name -> peripety.api.policy.v1.CompilePhase
-	90,  // 101: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten.findings:type_name -> peripety.api.common.v1.Finding
-	12,  // 102: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	15,  // 103: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.turn:type_name -> peripety.api.policy.v1.GenerationTurn
-	21,  // 104: peripety.api.policy.v1.CompilePolicyResponse.Verified.failures:type_name -> peripety.api.policy.v1.ScenarioResult
-	23,  // 105: peripety.api.policy.v1.CompilePolicyResponse.Compiled.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
-	91,  // 106: peripety.api.policy.v1.CompilePolicyResponse.Compiled.usage:type_name -> peripety.api.common.v1.ModelUsage
-	15,  // 107: peripety.api.policy.v1.CompilePolicyResponse.Compiled.turns:type_name -> peripety.api.policy.v1.GenerationTurn
-	90,  // 108: peripety.api.policy.v1.CompilePolicyResponse.Compiled.findings:type_name -> peripety.api.common.v1.Finding
-	90,  // 109: peripety.api.policy.v1.CompilePolicyResponse.Failed.findings:type_name -> peripety.api.common.v1.Finding
-	12,  // 110: peripety.api.policy.v1.CompilePolicyResponse.Failed.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
-	22,  // 111: peripety.api.policy.v1.CompilePolicyResponse.Failed.verification:type_name -> peripety.api.policy.v1.VerificationReport
-	19,  // 112: peripety.api.policy.v1.CompilePolicyResponse.Failed.audit:type_name -> peripety.api.policy.v1.AuditEntry
-	91,  // 113: peripety.api.policy.v1.CompilePolicyResponse.Failed.usage:type_name -> peripety.api.common.v1.ModelUsage
-	94,  // 114: peripety.api.policy.v1.RunMutationTestsResponse.Scored.score:type_name -> peripety.api.common.v1.MutationScore
-	90,  // 115: peripety.api.policy.v1.RunMutationTestsResponse.Scored.findings:type_name -> peripety.api.common.v1.Finding
-	99,  // 116: peripety.api.policy.v1.RunMutationTestsResponse.Mutants.mutants:type_name -> peripety.api.common.v1.Mutant
-	93,  // 117: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.coverage:type_name -> peripety.api.common.v1.Coverage
-	94,  // 118: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.mutation:type_name -> peripety.api.common.v1.MutationScore
-	90,  // 119: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.findings:type_name -> peripety.api.common.v1.Finding
-	8,   // 120: peripety.api.policy.v1.WatchApprovalsResponse.Ended.outcome:type_name -> peripety.api.policy.v1.ApprovalOutcome
-	26,  // 121: peripety.api.policy.v1.PolicyService.CompilePolicy:input_type -> peripety.api.policy.v1.CompilePolicyRequest
-	28,  // 122: peripety.api.policy.v1.PolicyService.VerifyPolicy:input_type -> peripety.api.policy.v1.VerifyPolicyRequest
-	30,  // 123: peripety.api.policy.v1.PolicyService.AnalyzePolicy:input_type -> peripety.api.policy.v1.AnalyzePolicyRequest
-	33,  // 124: peripety.api.policy.v1.PolicyService.ExplainPolicy:input_type -> peripety.api.policy.v1.ExplainPolicyRequest
-	38,  // 125: peripety.api.policy.v1.PolicyService.DiffPolicies:input_type -> peripety.api.policy.v1.DiffPoliciesRequest
-	41,  // 126: peripety.api.policy.v1.PolicyService.RunMutationTests:input_type -> peripety.api.policy.v1.RunMutationTestsRequest
-	43,  // 127: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:input_type -> peripety.api.policy.v1.GenerateCoverageScenariosRequest
-	45,  // 128: peripety.api.policy.v1.PolicyService.Decide:input_type -> peripety.api.policy.v1.DecideRequest
-	48,  // 129: peripety.api.policy.v1.PolicyService.DecidePartially:input_type -> peripety.api.policy.v1.DecidePartiallyRequest
-	52,  // 130: peripety.api.policy.v1.PolicyService.DecideMany:input_type -> peripety.api.policy.v1.DecideManyRequest
-	55,  // 131: peripety.api.policy.v1.PolicyService.GetPolicy:input_type -> peripety.api.policy.v1.GetPolicyRequest
-	57,  // 132: peripety.api.policy.v1.PolicyService.ListPolicies:input_type -> peripety.api.policy.v1.ListPoliciesRequest
-	59,  // 133: peripety.api.policy.v1.PolicyService.DeletePolicy:input_type -> peripety.api.policy.v1.DeletePolicyRequest
-	61,  // 134: peripety.api.policy.v1.PolicyService.ResumePolicyRun:input_type -> peripety.api.policy.v1.ResumePolicyRunRequest
-	63,  // 135: peripety.api.policy.v1.PolicyService.GetPolicyRun:input_type -> peripety.api.policy.v1.GetPolicyRunRequest
-	65,  // 136: peripety.api.policy.v1.PolicyService.ListPolicyRuns:input_type -> peripety.api.policy.v1.ListPolicyRunsRequest
-	67,  // 137: peripety.api.policy.v1.PolicyService.CancelPolicyRun:input_type -> peripety.api.policy.v1.CancelPolicyRunRequest
-	69,  // 138: peripety.api.policy.v1.PolicyService.DeletePolicyRun:input_type -> peripety.api.policy.v1.DeletePolicyRunRequest
-	72,  // 139: peripety.api.policy.v1.ApprovalService.ListApprovals:input_type -> peripety.api.policy.v1.ListApprovalsRequest
-	74,  // 140: peripety.api.policy.v1.ApprovalService.WatchApprovals:input_type -> peripety.api.policy.v1.WatchApprovalsRequest
-	76,  // 141: peripety.api.policy.v1.ApprovalService.ApproveCall:input_type -> peripety.api.policy.v1.ApproveCallRequest
-	78,  // 142: peripety.api.policy.v1.ApprovalService.DenyCall:input_type -> peripety.api.policy.v1.DenyCallRequest
-	27,  // 143: peripety.api.policy.v1.PolicyService.CompilePolicy:output_type -> peripety.api.policy.v1.CompilePolicyResponse
-	29,  // 144: peripety.api.policy.v1.PolicyService.VerifyPolicy:output_type -> peripety.api.policy.v1.VerifyPolicyResponse
-	32,  // 145: peripety.api.policy.v1.PolicyService.AnalyzePolicy:output_type -> peripety.api.policy.v1.AnalyzePolicyResponse
-	37,  // 146: peripety.api.policy.v1.PolicyService.ExplainPolicy:output_type -> peripety.api.policy.v1.ExplainPolicyResponse
-	40,  // 147: peripety.api.policy.v1.PolicyService.DiffPolicies:output_type -> peripety.api.policy.v1.DiffPoliciesResponse
-	42,  // 148: peripety.api.policy.v1.PolicyService.RunMutationTests:output_type -> peripety.api.policy.v1.RunMutationTestsResponse
-	44,  // 149: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:output_type -> peripety.api.policy.v1.GenerateCoverageScenariosResponse
-	47,  // 150: peripety.api.policy.v1.PolicyService.Decide:output_type -> peripety.api.policy.v1.DecideResponse
-	50,  // 151: peripety.api.policy.v1.PolicyService.DecidePartially:output_type -> peripety.api.policy.v1.DecidePartiallyResponse
-	54,  // 152: peripety.api.policy.v1.PolicyService.DecideMany:output_type -> peripety.api.policy.v1.DecideManyResponse
-	56,  // 153: peripety.api.policy.v1.PolicyService.GetPolicy:output_type -> peripety.api.policy.v1.GetPolicyResponse
-	58,  // 154: peripety.api.policy.v1.PolicyService.ListPolicies:output_type -> peripety.api.policy.v1.ListPoliciesResponse
-	60,  // 155: peripety.api.policy.v1.PolicyService.DeletePolicy:output_type -> peripety.api.policy.v1.DeletePolicyResponse
-	62,  // 156: peripety.api.policy.v1.PolicyService.ResumePolicyRun:output_type -> peripety.api.policy.v1.ResumePolicyRunResponse
-	64,  // 157: peripety.api.policy.v1.PolicyService.GetPolicyRun:output_type -> peripety.api.policy.v1.GetPolicyRunResponse
-	66,  // 158: peripety.api.policy.v1.PolicyService.ListPolicyRuns:output_type -> peripety.api.policy.v1.ListPolicyRunsResponse
-	68,  // 159: peripety.api.policy.v1.PolicyService.CancelPolicyRun:output_type -> peripety.api.policy.v1.CancelPolicyRunResponse
-	70,  // 160: peripety.api.policy.v1.PolicyService.DeletePolicyRun:output_type -> peripety.api.policy.v1.DeletePolicyRunResponse
-	73,  // 161: peripety.api.policy.v1.ApprovalService.ListApprovals:output_type -> peripety.api.policy.v1.ListApprovalsResponse
-	75,  // 162: peripety.api.policy.v1.ApprovalService.WatchApprovals:output_type -> peripety.api.policy.v1.WatchApprovalsResponse
-	77,  // 163: peripety.api.policy.v1.ApprovalService.ApproveCall:output_type -> peripety.api.policy.v1.ApproveCallResponse
-	79,  // 164: peripety.api.policy.v1.ApprovalService.DenyCall:output_type -> peripety.api.policy.v1.DenyCallResponse
-	143, // [143:165] is the sub-list for method output_type
-	121, // [121:143] is the sub-list for method input_type
-	121, // [121:121] is the sub-list for extension type_name
-	121, // [121:121] is the sub-list for extension extendee
-	0,   // [0:121] is the sub-list for field type_name
+	24,  // 89: peripety.api.policy.v1.ListPolicyVersionsResponse.versions:type_name -> peripety.api.policy.v1.PolicySummary
+	27,  // 90: peripety.api.policy.v1.ResumePolicyRunResponse.event:type_name -> peripety.api.policy.v1.CompilePolicyResponse
+	99,  // 91: peripety.api.policy.v1.GetPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
+	100, // 92: peripety.api.policy.v1.ListPolicyRunsRequest.state:type_name -> peripety.api.common.v1.CallRunState
+	99,  // 93: peripety.api.policy.v1.ListPolicyRunsResponse.runs:type_name -> peripety.api.common.v1.CallRun
+	99,  // 94: peripety.api.policy.v1.CancelPolicyRunResponse.run:type_name -> peripety.api.common.v1.CallRun
+	9,   // 95: peripety.api.policy.v1.PendingApproval.request:type_name -> peripety.api.policy.v1.PolicyRequest
+	94,  // 96: peripety.api.policy.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
+	94,  // 97: peripety.api.policy.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	73,  // 98: peripety.api.policy.v1.ListApprovalsResponse.approvals:type_name -> peripety.api.policy.v1.PendingApproval
+	73,  // 99: peripety.api.policy.v1.WatchApprovalsResponse.waiting:type_name -> peripety.api.policy.v1.PendingApproval
+	91,  // 100: peripety.api.policy.v1.WatchApprovalsResponse.ended:type_name -> peripety.api.policy.v1.WatchApprovalsResponse.Ended
+	5,   // 101: peripety.api.policy.v1.CompilePolicyResponse.Progress.phase:type_name -> peripety.api.policy.v1.CompilePhase
+	92,  // 102: peripety.api.policy.v1.CompilePolicyResponse.RulesWritten.findings:type_name -> peripety.api.common.v1.Finding
+	12,  // 103: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	15,  // 104: peripety.api.policy.v1.CompilePolicyResponse.ScenariosWritten.turn:type_name -> peripety.api.policy.v1.GenerationTurn
+	21,  // 105: peripety.api.policy.v1.CompilePolicyResponse.Verified.failures:type_name -> peripety.api.policy.v1.ScenarioResult
+	23,  // 106: peripety.api.policy.v1.CompilePolicyResponse.Compiled.policy:type_name -> peripety.api.policy.v1.CompiledPolicy
+	93,  // 107: peripety.api.policy.v1.CompilePolicyResponse.Compiled.usage:type_name -> peripety.api.common.v1.ModelUsage
+	15,  // 108: peripety.api.policy.v1.CompilePolicyResponse.Compiled.turns:type_name -> peripety.api.policy.v1.GenerationTurn
+	92,  // 109: peripety.api.policy.v1.CompilePolicyResponse.Compiled.findings:type_name -> peripety.api.common.v1.Finding
+	92,  // 110: peripety.api.policy.v1.CompilePolicyResponse.Failed.findings:type_name -> peripety.api.common.v1.Finding
+	12,  // 111: peripety.api.policy.v1.CompilePolicyResponse.Failed.scenarios:type_name -> peripety.api.policy.v1.PolicyScenario
+	22,  // 112: peripety.api.policy.v1.CompilePolicyResponse.Failed.verification:type_name -> peripety.api.policy.v1.VerificationReport
+	19,  // 113: peripety.api.policy.v1.CompilePolicyResponse.Failed.audit:type_name -> peripety.api.policy.v1.AuditEntry
+	93,  // 114: peripety.api.policy.v1.CompilePolicyResponse.Failed.usage:type_name -> peripety.api.common.v1.ModelUsage
+	96,  // 115: peripety.api.policy.v1.RunMutationTestsResponse.Scored.score:type_name -> peripety.api.common.v1.MutationScore
+	92,  // 116: peripety.api.policy.v1.RunMutationTestsResponse.Scored.findings:type_name -> peripety.api.common.v1.Finding
+	101, // 117: peripety.api.policy.v1.RunMutationTestsResponse.Mutants.mutants:type_name -> peripety.api.common.v1.Mutant
+	95,  // 118: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.coverage:type_name -> peripety.api.common.v1.Coverage
+	96,  // 119: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.mutation:type_name -> peripety.api.common.v1.MutationScore
+	92,  // 120: peripety.api.policy.v1.GenerateCoverageScenariosResponse.Covered.findings:type_name -> peripety.api.common.v1.Finding
+	8,   // 121: peripety.api.policy.v1.WatchApprovalsResponse.Ended.outcome:type_name -> peripety.api.policy.v1.ApprovalOutcome
+	26,  // 122: peripety.api.policy.v1.PolicyService.CompilePolicy:input_type -> peripety.api.policy.v1.CompilePolicyRequest
+	28,  // 123: peripety.api.policy.v1.PolicyService.VerifyPolicy:input_type -> peripety.api.policy.v1.VerifyPolicyRequest
+	30,  // 124: peripety.api.policy.v1.PolicyService.AnalyzePolicy:input_type -> peripety.api.policy.v1.AnalyzePolicyRequest
+	33,  // 125: peripety.api.policy.v1.PolicyService.ExplainPolicy:input_type -> peripety.api.policy.v1.ExplainPolicyRequest
+	38,  // 126: peripety.api.policy.v1.PolicyService.DiffPolicies:input_type -> peripety.api.policy.v1.DiffPoliciesRequest
+	41,  // 127: peripety.api.policy.v1.PolicyService.RunMutationTests:input_type -> peripety.api.policy.v1.RunMutationTestsRequest
+	43,  // 128: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:input_type -> peripety.api.policy.v1.GenerateCoverageScenariosRequest
+	45,  // 129: peripety.api.policy.v1.PolicyService.Decide:input_type -> peripety.api.policy.v1.DecideRequest
+	48,  // 130: peripety.api.policy.v1.PolicyService.DecidePartially:input_type -> peripety.api.policy.v1.DecidePartiallyRequest
+	52,  // 131: peripety.api.policy.v1.PolicyService.DecideMany:input_type -> peripety.api.policy.v1.DecideManyRequest
+	55,  // 132: peripety.api.policy.v1.PolicyService.GetPolicy:input_type -> peripety.api.policy.v1.GetPolicyRequest
+	57,  // 133: peripety.api.policy.v1.PolicyService.ListPolicies:input_type -> peripety.api.policy.v1.ListPoliciesRequest
+	59,  // 134: peripety.api.policy.v1.PolicyService.ListPolicyVersions:input_type -> peripety.api.policy.v1.ListPolicyVersionsRequest
+	61,  // 135: peripety.api.policy.v1.PolicyService.DeletePolicy:input_type -> peripety.api.policy.v1.DeletePolicyRequest
+	63,  // 136: peripety.api.policy.v1.PolicyService.ResumePolicyRun:input_type -> peripety.api.policy.v1.ResumePolicyRunRequest
+	65,  // 137: peripety.api.policy.v1.PolicyService.GetPolicyRun:input_type -> peripety.api.policy.v1.GetPolicyRunRequest
+	67,  // 138: peripety.api.policy.v1.PolicyService.ListPolicyRuns:input_type -> peripety.api.policy.v1.ListPolicyRunsRequest
+	69,  // 139: peripety.api.policy.v1.PolicyService.CancelPolicyRun:input_type -> peripety.api.policy.v1.CancelPolicyRunRequest
+	71,  // 140: peripety.api.policy.v1.PolicyService.DeletePolicyRun:input_type -> peripety.api.policy.v1.DeletePolicyRunRequest
+	74,  // 141: peripety.api.policy.v1.ApprovalService.ListApprovals:input_type -> peripety.api.policy.v1.ListApprovalsRequest
+	76,  // 142: peripety.api.policy.v1.ApprovalService.WatchApprovals:input_type -> peripety.api.policy.v1.WatchApprovalsRequest
+	78,  // 143: peripety.api.policy.v1.ApprovalService.ApproveCall:input_type -> peripety.api.policy.v1.ApproveCallRequest
+	80,  // 144: peripety.api.policy.v1.ApprovalService.DenyCall:input_type -> peripety.api.policy.v1.DenyCallRequest
+	27,  // 145: peripety.api.policy.v1.PolicyService.CompilePolicy:output_type -> peripety.api.policy.v1.CompilePolicyResponse
+	29,  // 146: peripety.api.policy.v1.PolicyService.VerifyPolicy:output_type -> peripety.api.policy.v1.VerifyPolicyResponse
+	32,  // 147: peripety.api.policy.v1.PolicyService.AnalyzePolicy:output_type -> peripety.api.policy.v1.AnalyzePolicyResponse
+	37,  // 148: peripety.api.policy.v1.PolicyService.ExplainPolicy:output_type -> peripety.api.policy.v1.ExplainPolicyResponse
+	40,  // 149: peripety.api.policy.v1.PolicyService.DiffPolicies:output_type -> peripety.api.policy.v1.DiffPoliciesResponse
+	42,  // 150: peripety.api.policy.v1.PolicyService.RunMutationTests:output_type -> peripety.api.policy.v1.RunMutationTestsResponse
+	44,  // 151: peripety.api.policy.v1.PolicyService.GenerateCoverageScenarios:output_type -> peripety.api.policy.v1.GenerateCoverageScenariosResponse
+	47,  // 152: peripety.api.policy.v1.PolicyService.Decide:output_type -> peripety.api.policy.v1.DecideResponse
+	50,  // 153: peripety.api.policy.v1.PolicyService.DecidePartially:output_type -> peripety.api.policy.v1.DecidePartiallyResponse
+	54,  // 154: peripety.api.policy.v1.PolicyService.DecideMany:output_type -> peripety.api.policy.v1.DecideManyResponse
+	56,  // 155: peripety.api.policy.v1.PolicyService.GetPolicy:output_type -> peripety.api.policy.v1.GetPolicyResponse
+	58,  // 156: peripety.api.policy.v1.PolicyService.ListPolicies:output_type -> peripety.api.policy.v1.ListPoliciesResponse
+	60,  // 157: peripety.api.policy.v1.PolicyService.ListPolicyVersions:output_type -> peripety.api.policy.v1.ListPolicyVersionsResponse
+	62,  // 158: peripety.api.policy.v1.PolicyService.DeletePolicy:output_type -> peripety.api.policy.v1.DeletePolicyResponse
+	64,  // 159: peripety.api.policy.v1.PolicyService.ResumePolicyRun:output_type -> peripety.api.policy.v1.ResumePolicyRunResponse
+	66,  // 160: peripety.api.policy.v1.PolicyService.GetPolicyRun:output_type -> peripety.api.policy.v1.GetPolicyRunResponse
+	68,  // 161: peripety.api.policy.v1.PolicyService.ListPolicyRuns:output_type -> peripety.api.policy.v1.ListPolicyRunsResponse
+	70,  // 162: peripety.api.policy.v1.PolicyService.CancelPolicyRun:output_type -> peripety.api.policy.v1.CancelPolicyRunResponse
+	72,  // 163: peripety.api.policy.v1.PolicyService.DeletePolicyRun:output_type -> peripety.api.policy.v1.DeletePolicyRunResponse
+	75,  // 164: peripety.api.policy.v1.ApprovalService.ListApprovals:output_type -> peripety.api.policy.v1.ListApprovalsResponse
+	77,  // 165: peripety.api.policy.v1.ApprovalService.WatchApprovals:output_type -> peripety.api.policy.v1.WatchApprovalsResponse
+	79,  // 166: peripety.api.policy.v1.ApprovalService.ApproveCall:output_type -> peripety.api.policy.v1.ApproveCallResponse
+	81,  // 167: peripety.api.policy.v1.ApprovalService.DenyCall:output_type -> peripety.api.policy.v1.DenyCallResponse
+	145, // [145:168] is the sub-list for method output_type
+	122, // [122:145] is the sub-list for method input_type
+	122, // [122:122] is the sub-list for extension type_name
+	122, // [122:122] is the sub-list for extension extendee
+	0,   // [0:122] is the sub-list for field type_name
 }
 
 func init() { file_peripety_api_policy_v1_policy_proto_init() }
@@ -6995,7 +7139,7 @@ func file_peripety_api_policy_v1_policy_proto_init() {
 		(*DecideOutcome_Result)(nil),
 		(*DecideOutcome_Error)(nil),
 	}
-	file_peripety_api_policy_v1_policy_proto_msgTypes[66].OneofWrappers = []any{
+	file_peripety_api_policy_v1_policy_proto_msgTypes[68].OneofWrappers = []any{
 		(*WatchApprovalsResponse_Waiting)(nil),
 		(*WatchApprovalsResponse_Ended_)(nil),
 	}
@@ -7005,7 +7149,7 @@ func file_peripety_api_policy_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_peripety_api_policy_v1_policy_proto_rawDesc), len(file_peripety_api_policy_v1_policy_proto_rawDesc)),
 			NumEnums:      9,
-			NumMessages:   81,
+			NumMessages:   83,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

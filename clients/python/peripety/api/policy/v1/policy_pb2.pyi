@@ -518,19 +518,23 @@ class PolicySource(_message.Message):
 
     DOCUMENT_FIELD_NUMBER: _builtins.int
     POLICY_ID_FIELD_NUMBER: _builtins.int
+    POLICY_HASH_FIELD_NUMBER: _builtins.int
     document: _builtins.bytes
     """A policy document, as JSON in UTF-8; at most 1 MiB."""
     policy_id: _builtins.str
-    """A stored policy, in its latest version."""
+    """A stored policy, in its latest version unless `policy_hash` is set."""
+    policy_hash: _builtins.str
+    """Hash of the version of the stored policy; empty for the latest, and with a document."""
     def __init__(
         self,
         *,
         document: _builtins.bytes = ...,
         policy_id: _builtins.str = ...,
+        policy_hash: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "policy_id", b"policy_id", "source", b"source"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "policy_id", b"policy_id", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "policy_hash", b"policy_hash", "policy_id", b"policy_id", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_source: _TypeAlias = _typing.Literal["document", "policy_id"]  # noqa: Y015
     _WhichOneofArgType_source: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
@@ -2492,6 +2496,64 @@ class ListPoliciesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListPoliciesResponse: _TypeAlias = ListPoliciesResponse  # noqa: Y015
+
+@_typing.final
+class ListPolicyVersionsRequest(_message.Message):
+    """Page of a list of versions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POLICY_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    policy_id: _builtins.str
+    """Required. The policy."""
+    page_size: _builtins.int
+    """Maximum number of versions to return; 0 for 50, more than 1,000 counts as 1,000."""
+    page_token: _builtins.str
+    """`next_page_token` of the previous page; empty for the first page."""
+    def __init__(
+        self,
+        *,
+        policy_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "policy_id", b"policy_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPolicyVersionsRequest: _TypeAlias = ListPolicyVersionsRequest  # noqa: Y015
+
+@_typing.final
+class ListPolicyVersionsResponse(_message.Message):
+    """A page of versions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSIONS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page; empty on the last page."""
+    @_builtins.property
+    def versions(self) -> _containers.RepeatedCompositeFieldContainer[Global___PolicySummary]:
+        """Newest first."""
+
+    def __init__(
+        self,
+        *,
+        versions: _abc.Iterable[Global___PolicySummary] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "versions", b"versions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPolicyVersionsResponse: _TypeAlias = ListPolicyVersionsResponse  # noqa: Y015
 
 @_typing.final
 class DeletePolicyRequest(_message.Message):

@@ -119,6 +119,11 @@ class PolicyServiceStub:
                 request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPoliciesRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPoliciesResponse.FromString,
                 _registered_method=True)
+        self.ListPolicyVersions = channel.unary_unary(
+                '/peripety.api.policy.v1.PolicyService/ListPolicyVersions',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPolicyVersionsRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPolicyVersionsResponse.FromString,
+                _registered_method=True)
         self.DeletePolicy = channel.unary_unary(
                 '/peripety.api.policy.v1.PolicyService/DeletePolicy',
                 request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DeletePolicyRequest.SerializeToString,
@@ -265,6 +270,13 @@ class PolicyServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListPolicyVersions(self, request, context):
+        """Lists the versions of a policy, newest first, without their documents.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeletePolicy(self, request, context):
         """Deletes a policy with all its versions.
         """
@@ -370,6 +382,11 @@ def add_PolicyServiceServicer_to_server(servicer, server):
                     servicer.ListPolicies,
                     request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPoliciesRequest.FromString,
                     response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPoliciesResponse.SerializeToString,
+            ),
+            'ListPolicyVersions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPolicyVersions,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPolicyVersionsRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPolicyVersionsResponse.SerializeToString,
             ),
             'DeletePolicy': grpc.unary_unary_rpc_method_handler(
                     servicer.DeletePolicy,
@@ -751,6 +768,33 @@ class PolicyService:
             '/peripety.api.policy.v1.PolicyService/ListPolicies',
             peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPoliciesRequest.SerializeToString,
             peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPoliciesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPolicyVersions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.policy.v1.PolicyService/ListPolicyVersions',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPolicyVersionsRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPolicyVersionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -86,6 +86,8 @@ class PolicyServiceStub:
     """Reads a stored policy with its scenarios."""
     ListPolicies: _grpc.UnaryUnaryMultiCallable[_policy_pb2.ListPoliciesRequest, _policy_pb2.ListPoliciesResponse]
     """Lists stored policies, newest first, without their documents."""
+    ListPolicyVersions: _grpc.UnaryUnaryMultiCallable[_policy_pb2.ListPolicyVersionsRequest, _policy_pb2.ListPolicyVersionsResponse]
+    """Lists the versions of a policy, newest first, without their documents."""
     DeletePolicy: _grpc.UnaryUnaryMultiCallable[_policy_pb2.DeletePolicyRequest, _policy_pb2.DeletePolicyResponse]
     """Deletes a policy with all its versions."""
     ResumePolicyRun: _grpc.UnaryStreamMultiCallable[_policy_pb2.ResumePolicyRunRequest, _policy_pb2.ResumePolicyRunResponse]
@@ -159,6 +161,8 @@ class PolicyServiceAsyncStub(PolicyServiceStub):
     """Reads a stored policy with its scenarios."""
     ListPolicies: _aio.UnaryUnaryMultiCallable[_policy_pb2.ListPoliciesRequest, _policy_pb2.ListPoliciesResponse]  # type: ignore[assignment]
     """Lists stored policies, newest first, without their documents."""
+    ListPolicyVersions: _aio.UnaryUnaryMultiCallable[_policy_pb2.ListPolicyVersionsRequest, _policy_pb2.ListPolicyVersionsResponse]  # type: ignore[assignment]
+    """Lists the versions of a policy, newest first, without their documents."""
     DeletePolicy: _aio.UnaryUnaryMultiCallable[_policy_pb2.DeletePolicyRequest, _policy_pb2.DeletePolicyResponse]  # type: ignore[assignment]
     """Deletes a policy with all its versions."""
     ResumePolicyRun: _aio.UnaryStreamMultiCallable[_policy_pb2.ResumePolicyRunRequest, _policy_pb2.ResumePolicyRunResponse]  # type: ignore[assignment]
@@ -289,6 +293,13 @@ class PolicyServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_policy_pb2.ListPoliciesResponse, _abc.Awaitable[_policy_pb2.ListPoliciesResponse]]:
         """Lists stored policies, newest first, without their documents."""
+
+    def ListPolicyVersions(
+        self,
+        request: _policy_pb2.ListPolicyVersionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.ListPolicyVersionsResponse, _abc.Awaitable[_policy_pb2.ListPolicyVersionsResponse]]:
+        """Lists the versions of a policy, newest first, without their documents."""
 
     def DeletePolicy(
         self,
