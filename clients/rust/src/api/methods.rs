@@ -35,6 +35,7 @@ pub(crate) const METHODS: &[(&str, Option<u64>, Option<u32>, bool)] = &[
     ("/peripety.api.policy.v1.PolicyService/DecideMany", Some(86400), None, true),
     ("/peripety.api.policy.v1.PolicyService/GetPolicy", Some(60), None, false),
     ("/peripety.api.policy.v1.PolicyService/ListPolicies", Some(60), None, false),
+    ("/peripety.api.policy.v1.PolicyService/ListPolicyVersions", Some(60), None, false),
     ("/peripety.api.policy.v1.PolicyService/DeletePolicy", Some(60), Some(1), false),
     ("/peripety.api.policy.v1.PolicyService/ResumePolicyRun", Some(86400), None, false),
     ("/peripety.api.policy.v1.PolicyService/GetPolicyRun", Some(60), None, false),

@@ -97,6 +97,9 @@ pub struct DecisionResult {
 /// Reference to a policy.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PolicySource {
+    /// Hash of the version of the stored policy; empty for the latest, and with a document.
+    #[prost(string, tag = "3")]
+    pub policy_hash: ::prost::alloc::string::String,
     /// Required. Origin of the policy.
     #[prost(oneof = "policy_source::Source", tags = "1, 2")]
     pub source: ::core::option::Option<policy_source::Source>,
@@ -109,7 +112,7 @@ pub mod policy_source {
         /// A policy document, as JSON in UTF-8; at most 1 MiB.
         #[prost(bytes, tag = "1")]
         Document(::prost::alloc::vec::Vec<u8>),
-        /// A stored policy, in its latest version.
+        /// A stored policy, in its latest version unless `policy_hash` is set.
         #[prost(string, tag = "2")]
         PolicyId(::prost::alloc::string::String),
     }
@@ -955,6 +958,29 @@ pub struct ListPoliciesResponse {
     /// Newest first.
     #[prost(message, repeated, tag = "1")]
     pub policies: ::prost::alloc::vec::Vec<PolicySummary>,
+    /// Token of the next page; empty on the last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Page of a list of versions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListPolicyVersionsRequest {
+    /// Required. The policy.
+    #[prost(string, tag = "1")]
+    pub policy_id: ::prost::alloc::string::String,
+    /// Maximum number of versions to return; 0 for 50, more than 1,000 counts as 1,000.
+    #[prost(int32, tag = "2")]
+    pub page_size: i32,
+    /// `next_page_token` of the previous page; empty for the first page.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// A page of versions.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListPolicyVersionsResponse {
+    /// Newest first.
+    #[prost(message, repeated, tag = "1")]
+    pub versions: ::prost::alloc::vec::Vec<PolicySummary>,
     /// Token of the next page; empty on the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
@@ -1999,6 +2025,36 @@ pub mod policy_service_client {
                     GrpcMethod::new(
                         "peripety.api.policy.v1.PolicyService",
                         "ListPolicies",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists the versions of a policy, newest first, without their documents.
+        pub async fn list_policy_versions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListPolicyVersionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListPolicyVersionsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/peripety.api.policy.v1.PolicyService/ListPolicyVersions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "peripety.api.policy.v1.PolicyService",
+                        "ListPolicyVersions",
                     ),
                 );
             self.inner.unary(req, path, codec).await
