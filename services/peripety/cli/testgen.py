@@ -31,17 +31,17 @@ from peripety.cli.render.testgen import (
     format_verdict,
     shorten,
 )
+from peripety.cli.testgen_export import RunId, testgen_at
+from peripety.cli.testgen_export import commands as export_commands
 from peripety.cli.testgen_run import (
     Command,
     Events,
     Policy,
     Readable,
-    RunId,
     Scenario,
     Unfenced,
     confirm_unfenced,
     make_subject,
-    testgen_at,
 )
 from peripety.cli.testgen_run import commands as run_commands
 from peripety.rpc.proto_json import enum_word, to_json
@@ -233,5 +233,5 @@ def delete(run_id: RunId, server: Server = None) -> None:
     result_console().print(f"{one_line(run_id)} is deleted")
 
 
-for part in (run_commands, stored):
+for part in (run_commands, export_commands, stored):
     commands.add_typer(part)

@@ -1,4 +1,4 @@
-"""`peripety testgen generate`, `resume` and `export`, and the inputs of a run as messages."""
+"""`peripety testgen generate` and `resume`, and the inputs of a run as messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import shlex
 import signal
 import sys
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
@@ -18,8 +18,6 @@ from uuid import uuid4
 import typer
 
 from peripety.api.testgen.v1 import testgen_pb2 as pb
-from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceStub
-from peripety.cli.embedded_services import services_at
 from peripety.cli.input_documents import read_document, read_specification
 from peripety.cli.options import MAX_COUNT, MAX_SECONDS, MAX_TOKENS, Model, Server
 from peripety.cli.output import (
@@ -27,16 +25,23 @@ from peripety.cli.output import (
     EXIT_INTERRUPTED,
     error_console,
     one_line,
-    open_output,
-    person_console,
     printable,
     read_text_argument,
-    require_writable,
     result_console,
     write_json,
 )
 from peripety.cli.policy_author import policy_input
 from peripety.cli.render.testgen import format_error, live_test_view
+from peripety.cli.testgen_export import (
+    Append,
+    As,
+    Out,
+    OutputSettings,
+    RunId,
+    export_tests,
+    output_settings,
+    testgen_at,
+)
 from peripety.errors import DeadlineError, InvalidArgumentError, PeripetyError
 from peripety.rpc.messages import copy_fields
 from peripety.rpc.proto_json import to_json
@@ -44,7 +49,7 @@ from peripety.testgen.environment import scan_environment
 from peripety.testgen.subjects.command.sandbox import find_fence
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterable, Callable, Iterator, Sequence
 
     from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceAsyncStub
 
@@ -61,26 +66,6 @@ class ContextOption(Enum):
     POLICY = "policy"
     CUSTOM = "custom"
 
-
-class FormatOption(Enum):
-    """Formats of a test file."""
-
-    PYTEST = "pytest"
-    JSON = "json"
-    JUNIT = "junit"
-
-
-RunId = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run; see `peripety testgen list`.")]
-
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", "-o", metavar="FILE", help="Write the tests to this file: .py, .json or .xml."),
-]
-
-As = Annotated[
-    FormatOption | None,
-    typer.Option("--format", help="Format of the file. [default: derived from its name]"),
-]
 
 Events = Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")]
 
@@ -274,59 +259,7 @@ def describe_environment(directory: Path, task: str) -> pb.EnvironmentInfo:
     return copy_fields(pb.EnvironmentInfo, scan_environment(directory, task))
 
 
-_ENDINGS = {".py": pb.TEST_FORMAT_PYTEST, ".json": pb.TEST_FORMAT_JSON, ".xml": pb.TEST_FORMAT_JUNIT}
 _TARGET = 30
-
-
-@dataclass(frozen=True, slots=True)
-class OutputSettings:
-    """Output options of a run.
-
-    Attributes:
-        server: `host:port` of a server; None runs everything in this process, on the configured database.
-        out: a file for the tests; None for no file.
-        test_format: the format of the file; unset without a file.
-        as_json: True to print events as lines of JSON.
-        unfenced: True to run commands without a fence if this machine supports none.
-    """
-
-    server: str | None
-    out: Path | None
-    test_format: pb.TestFormat.ValueType
-    as_json: bool
-    unfenced: bool = False
-
-
-@asynccontextmanager
-async def testgen_at(
-    server: str | None,
-    *,
-    unfenced: bool = False,  # noqa: PT028 - not a test
-) -> AsyncIterator[TestGenServiceAsyncStub]:
-    """Yield a stub of a server, or of an embedded service that may run the user's own commands."""
-    settings = {"testgen_unfenced": True} if unfenced else {}
-    names = ("gateway", "scenarios", "policies", "testgen")
-    async with services_at(server, *names, testgen_commands=True, **settings) as channel:
-        yield TestGenServiceStub(channel)
-
-
-def output_settings(
-    server: str | None,
-    out: Path | None,
-    form: str | None,
-    *,
-    as_json: bool,
-) -> OutputSettings:
-    """Return the output options.
-
-    Raises:
-        BadParameter: the format cannot be derived from the file name, or the file cannot be created.
-    """
-    if out is not None:
-        return OutputSettings(server, out, _select_format(out, form), as_json)
-    if form is not None:
-        raise typer.BadParameter("--format needs -o FILE")
-    return OutputSettings(server, None, pb.TEST_FORMAT_UNSPECIFIED, as_json)
 
 
 def _show_run(
@@ -378,12 +311,8 @@ class _RunView:
                 error_console().print(format_error(last.error), style="red")
                 error_console().print(f"the tests made so far are stored; see: {self._command('show')}")
             if out is not None and last.run_id:
-                await _export(
-                    stub,
-                    pb.ExportTestsRequest(run_id=last.run_id, format=self._settings.test_format),
-                    out,
-                )
-                person_console().print(f"the tests are in {printable(str(out))}", style="dim")
+                request = pb.ExportTestsRequest(run_id=last.run_id, format=self._settings.test_format)
+                await export_tests(stub, request, out, self._settings.server, append=self._settings.append)
         return EXIT_FAILED if last.HasField("error") else 0
 
     def print_resume_hint(self) -> None:
@@ -436,30 +365,6 @@ def _event_printer(target: int, *, as_json: bool) -> Iterator[Callable[[pb.TestG
         return
     with live_test_view(result_console(), target) as story:
         yield story.show
-
-
-async def _export_to(request: pb.ExportTestsRequest, server: str | None, out: Path | None) -> None:
-    async with testgen_at(server) as stub:
-        await _export(stub, request, out)
-
-
-async def _export(stub: TestGenServiceAsyncStub, request: pb.ExportTestsRequest, out: Path | None) -> None:
-    # Open the file last: a failed request must not truncate it.
-    chunks = [response.chunk async for response in stub.ExportTests(request)]
-    with open_output(out) as file:
-        file.writelines(chunks)
-
-
-def _select_format(out: Path | None, form: str | None) -> pb.TestFormat.ValueType:
-    """Return the format of a file: the given one, else derived from its suffix."""
-    require_writable(out)
-    if form is not None:
-        return pb.TestFormat.Value(f"TEST_FORMAT_{form.upper()}")
-    if out is None:
-        raise typer.BadParameter("the output is missing: add -o FILE, or --format pytest to print")
-    if out.suffix not in _ENDINGS:
-        raise typer.BadParameter(f"{out} does not end in {', '.join(_ENDINGS)}: add --format")
-    return _ENDINGS[out.suffix]
 
 
 @commands.command()
@@ -522,6 +427,7 @@ def generate(
     task_id: Annotated[str, typer.Option(metavar="NAME", help="Name of the task.")] = "",
     out: Out = None,
     format_: As = None,
+    append: Append = False,
     server: Server = None,
     as_json: Events = False,
 ) -> None:
@@ -541,7 +447,7 @@ def generate(
     about = named.pop(0) if named and file is None else None
     if named and not command:
         raise typer.BadParameter(f"unexpected argument {named[0]}: quote the description, or add --command")
-    wanted = output_settings(server, out, format_.value if format_ else None, as_json=as_json)
+    wanted = output_settings(server, out, format_.value if format_ else None, as_json=as_json, append=append)
     task = read_description(about, file)
     subject = make_subject(scenario, policy, named if command else None, environment, readable or ())
     wanted = replace(wanted, unfenced=confirm_unfenced(subject, server, unfenced=unfenced))
@@ -565,31 +471,12 @@ def resume(
     run_id: RunId,
     out: Out = None,
     format_: As = None,
+    append: Append = False,
     unfenced: Unfenced = False,
     server: Server = None,
     as_json: Events = False,
 ) -> None:
     """Show a run from its beginning and continue it."""
-    wanted = output_settings(server, out, format_.value if format_ else None, as_json=as_json)
+    wanted = output_settings(server, out, format_.value if format_ else None, as_json=as_json, append=append)
     wanted = replace(wanted, unfenced=unfenced)
     raise typer.Exit(_show_run(pb.ResumeTestsRequest(run_id=run_id), wanted, _TARGET))
-
-
-@commands.command()
-def export(
-    run_id: RunId,
-    out: Out = None,
-    format_: As = None,
-    counting_only: Annotated[
-        bool,
-        typer.Option("--counting-only", help="Leave out tests that are unstable, unsound or redundant."),
-    ] = False,
-    server: Server = None,
-) -> None:
-    """Export the tests of a run: pytest, JSON or JUnit."""
-    request = pb.ExportTestsRequest(
-        run_id=run_id,
-        format=_select_format(out, format_.value if format_ else None),
-        counting_only=counting_only,
-    )
-    asyncio.run(_export_to(request, server, out))

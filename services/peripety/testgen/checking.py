@@ -2,10 +2,10 @@
 
 Example::
 
-    SUBJECT = checking.policy('{"tools": ...}')
+    SUBJECT = checking.command(["python3", "tool.py"], Path(__file__).parent)
 
     def test_something():
-        SUBJECT.check('{"server_name": ...}')
+        SUBJECT.check(arguments=["add", "1"], exit_code=0, expected_output="1")
 
 Exported modules import this module by its name, so its name and functions are part of the export format.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peripety import engine
 from peripety.testgen.subjects.command.subject import DEFAULT_TIMEOUT_SECONDS, CommandSubject
@@ -39,18 +39,22 @@ class SubjectChecks:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
 
-    def check(self, body: str) -> None:
+    def check(self, body: str = "{}", **members: Any) -> None:
         """Run a test.
 
         Args:
             body: the test as JSON, in the form of its subject; for a command with `expected_output`.
+            **members: the members of the test. For a call of a function, `module` and `code` replace `call`.
 
         Raises:
             AssertionError: the test fails or cannot be run; the message contains the reason and the observed
                 result.
         """
         __tracebackhide__ = True  # hide this frame in failure reports
-        given = json.loads(body)
+        given = {**json.loads(body), **members}
+        if "code" in given:
+            given["call"] = {"module": given.pop("module"), "code": given.pop("code")}
+            given.setdefault("arguments", [])
         test = TestCase("", "", "", given.pop("expected_output", None), body=given)
         problems = self._subject.problems(test.body or {})
         ran = None if problems else self._subject.run(test)
@@ -81,7 +85,7 @@ def policy(document: str) -> SubjectChecks:
 
 def command(
     argv: Sequence[str],
-    directory: str | None = None,
+    directory: str | os.PathLike[str] | None = None,
     environment: Sequence[str] = (),
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> SubjectChecks:

@@ -27,11 +27,12 @@ from peripety.testgen.pb.responses import (
 from peripety.testgen.task_folder import list_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from peripety.core.idempotency.store import IdempotencyStore
     from peripety.testgen.events import QualityMeasured, TestRan
+    from peripety.testgen.export.suite import RenderedSuite
     from peripety.testgen.generation_runs import GenerationReruns, GenerationRuns
     from peripety.testgen.store import RunRecord
 
@@ -151,12 +152,21 @@ class TestGenServicer(TestGenServiceServicer):
     ) -> AsyncIterator[pb.ExportTestsResponse]:
         """Stream the tests of a run as a file."""
         require_field(request.run_id, ".run_id", "is required")
-        require_field(request.format in _FORMATS, ".format", "is required; use pytest, JSON or JUnit")
+        require_field(request.format in _FORMATS, ".format", "is required; use pytest, JSON or a report")
+        is_pytest = request.format == pb.TEST_FORMAT_PYTEST
+        require_field(not request.append_to or is_pytest, ".append_to", "needs the format pytest")
+        is_path = not request.directory or request.directory.startswith("/")
+        require_field(is_path, ".directory", "is not an absolute path; send one, or leave it out")
         run = await self._runs.get(request.run_id)
         # Rendering a large document would block the event loop.
-        parts = await asyncio.to_thread(_render_file, run, request)
-        for sequence, chunk in enumerate(parts, start=1):
-            yield pb.ExportTestsResponse(sequence=sequence, chunk=chunk)
+        file = await asyncio.to_thread(_render_file, run, request)
+        for sequence, chunk in enumerate(file.parts, start=1):
+            yield pb.ExportTestsResponse(
+                sequence=sequence,
+                chunk=chunk,
+                written_tests=file.written,
+                known_tests=file.known,
+            )
 
     def _rerun_responses(self, request: pb.RunTestsRequest) -> AsyncIterator[pb.RunTestsResponse]:
         most, repetitions = _MAX_REPETITIONS, request.repetitions or DEFAULT_REPETITIONS
@@ -178,8 +188,14 @@ class TestGenServicer(TestGenServiceServicer):
         return self._record.stream(request, of_tests, rerun_event_to_proto, pb.RunTestsResponse)
 
 
-def _render_file(run: RunRecord, request: pb.ExportTestsRequest) -> Iterator[bytes]:
-    return render(to_exported_suite(run), _FORMATS[request.format], counting_only=request.counting_only)
+def _render_file(run: RunRecord, request: pb.ExportTestsRequest) -> RenderedSuite:
+    return render(
+        to_exported_suite(run),
+        _FORMATS[request.format],
+        counting_only=request.counting_only,
+        directory=request.directory,
+        append_to=request.append_to,
+    )
 
 
 def _rerun_response(

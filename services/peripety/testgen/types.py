@@ -201,6 +201,7 @@ class TestCase:
         replaces: the id of a test that was not met and that this one corrects; empty for none.
         source: the sentence, docstring, type or law that requires the expectation, with its place; empty for
             an expectation that describes what the subject does today.
+        name: the name by its author, for readers; need not be unique.
     """
 
     __test__ = False
@@ -217,6 +218,7 @@ class TestCase:
     is_combinatorial: bool = False
     replaces: str = ""
     source: str = ""
+    name: str = ""
 
 
 class TestStatus(Enum):

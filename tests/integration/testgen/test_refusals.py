@@ -245,7 +245,7 @@ async def test_what_the_variables_of_a_command_hold_is_told_to_nobody(
         run_id = events[0].run_id
         told = await client.run(run_id=run_id, mutation=True)
         run = await client.get(run_id)
-        formats = (pb.TEST_FORMAT_PYTEST, pb.TEST_FORMAT_JSON, pb.TEST_FORMAT_JUNIT)
+        formats = [one for one in pb.TestFormat.values() if one != pb.TEST_FORMAT_UNSPECIFIED]
         files = [b"".join(await client.export(run_id, one)) for one in formats]
     assert kinds(events)[-1] == "complete"
     (wrong,) = [test for test in run.tests if not test.combinatorial]

@@ -14,7 +14,7 @@ from peripety.api.policy.v1 import policy_pb2 as policy
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.errors import AlreadyExistsError, FailedPreconditionError, NotFoundError
 from peripety.testgen import service
-from peripety.testgen.export.suite import render
+from peripety.testgen.export.suite import RenderedSuite, render
 from support.engine.policies import policy_document, rule
 from support.engine.specs import playable
 from support.servers.apps import config_for, new_id
@@ -31,7 +31,6 @@ from support.testgen.fake_run import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -151,7 +150,7 @@ async def test_files_are_written_beside_the_event_loop_which_others_wait_for(
 ) -> None:
     threads = []
 
-    def rendered(*args: Any, **kwargs: Any) -> Iterator[bytes]:
+    def rendered(*args: Any, **kwargs: Any) -> RenderedSuite:
         threads.append(threading.current_thread())
         return render(*args, **kwargs)
 
@@ -177,12 +176,15 @@ async def test_tests_are_exported_as_files_in_parts_that_fit_a_message(tmp_path:
         whole = await client.export(run_id, pb.TEST_FORMAT_JSON)
         counting = await client.export(run_id, pb.TEST_FORMAT_PYTEST, counting_only=True)
         report = await client.export(run_id, pb.TEST_FORMAT_JUNIT)
+        again = await client.export(run_id, pb.TEST_FORMAT_PYTEST, append_to=b"".join(counting))
     assert kinds(events)[-1] == "complete"
     assert len(whole) > 1
     assert all(0 < len(part) <= 1024 * 1024 for part in whole)
     document = json.loads(b"".join(whole))
     assert [test["input"] for test in document["tests"]] == ["the one", "the other"]
     assert b"".join(counting).count(b"def test_") == 1
+    assert b"".join(again).startswith(b"".join(counting))
+    assert b"".join(again).count(b"def test_") == 2
     assert b'tests="2" failures="1"' in b"".join(report)
 
 

@@ -176,10 +176,15 @@ def command_case(
     return TestCase(test_id, "correctness", stdin, expected, body=body)
 
 
-def command_suite(directory: Path, *tests: TestCase, environment: tuple[str, ...] = ()) -> ExportedSuite:
+def command_suite(
+    directory: Path,
+    *tests: TestCase,
+    environment: tuple[str, ...] = (),
+    **parts: Any,
+) -> ExportedSuite:
     """Tests of `PROGRAM` in a directory."""
     command = ExportedCommand((sys.executable, "compare.py"), str(directory), environment)
-    return suite_of(tests, ExportedSubject(SubjectKind.COMMAND, command=command))
+    return suite_of(tests, ExportedSubject(SubjectKind.COMMAND, command=command), **parts)
 
 
 def run_pytest(module: Path, **environment: str) -> dict[str, str]:
@@ -194,6 +199,6 @@ def run_pytest(module: Path, **environment: str) -> dict[str, str]:
         timeout=110,
         check=False,
     )
-    found = re.findall(r"^(PASSED|FAILED|ERROR|SKIPPED) (.*)$", done.stdout, re.MULTILINE)
+    found = re.findall(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) (.*)$", done.stdout, re.MULTILINE)
     assert found, done.stdout + done.stderr
     return {re.sub(r"^.*?::| - .*$", "", rest): word.lower() for word, rest in found}

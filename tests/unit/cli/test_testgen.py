@@ -113,7 +113,7 @@ class Script(TestGenServiceServicer):
     def ExportTests(self, request: pb.ExportTestsRequest, _context: Any) -> Iterator[pb.ExportTestsResponse]:  # noqa: N802
         self.requests.append(request)
         yield pb.ExportTestsResponse(sequence=1, chunk=b"one ")
-        yield pb.ExportTestsResponse(sequence=2, chunk=b"two")
+        yield pb.ExportTestsResponse(sequence=2, chunk=b"two", written_tests=2, known_tests=1)
 
     def _events(self, after: int, context: Any) -> Iterator[pb.TestGenEvent]:
         for event in [*EVENTS[:-1], self.last]:
@@ -279,7 +279,8 @@ def test_events_are_lines_of_json(server: str) -> None:
 
 
 def test_tests_are_written_to_a_file_by_its_name(server: str, script: Script, tmp_path: Path) -> None:
-    for name, form in {"a.py": "PYTEST", "b.json": "JSON", "c.xml": "JUNIT"}.items():
+    forms = {"a.py": "PYTEST", "b.json": "JSON", "c.xml": "JUNIT", "d.sarif": "SARIF", "e.md": "MARKDOWN"}
+    for name, form in forms.items():
         out = tmp_path / name
         assert run(server, "generate", "d", "-o", str(out)).exit_code == 0
         assert out.read_bytes() == b"one two"
@@ -289,6 +290,34 @@ def test_tests_are_written_to_a_file_by_its_name(server: str, script: Script, tm
     assert printed.stdout == "one two"
     assert script.requests[-1].counting_only
     assert run(server, "export", "run_1").exit_code == 2
+
+
+def test_tests_are_added_to_an_existing_module(server: str, script: Script, tmp_path: Path) -> None:
+    out = tmp_path / "test_own.py"
+    out.write_bytes(b"own ")
+    done = run(server, "export", "run_1", "-o", str(out), "--append")
+    assert done.exit_code == 0, done.output
+    assert script.requests[-1].append_to == b"own "
+    assert not script.requests[-1].directory, "a path of this machine means nothing on a server"
+    assert "2 tests written to" in done.output
+    assert "1 were there already" in done.output
+    new = tmp_path / "test_new.py"
+    assert run(server, "generate", "d", "-o", str(new), "--append").exit_code == 0
+    assert (script.requests[-1].append_to, new.read_bytes()) == (b"", b"one two")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("export", "run_1", "-o", "a.json", "--append"), "--append needs -o FILE.py"),
+        (("export", "run_1", "--format", "pytest", "--append"), "--append needs -o FILE.py"),
+        (("generate", "d", "--append"), "--append needs -o FILE"),
+    ],
+)
+def test_tests_are_added_to_pytest_modules_only(server: str, words: tuple[str, ...], told: str) -> None:
+    done = run(server, *words)
+    assert done.exit_code == 2
+    assert told in " ".join(done.output.split())
 
 
 def test_a_call_that_runs_out_of_time_is_followed_on(server: str, script: Script) -> None:

@@ -1,23 +1,17 @@
-"""Export of a run as a JSON document or a JUnit report, without secrets, and the parser of the document.
+"""Export of a run as a file, without secrets: the JSON document with its parser, and the other formats.
 
 The keys of the JSON document are the attributes of `ExportedSuite` and its parts; enums are their values.
 `before` and `after` of a mutant are JSON texts. The version in `schema` increases with each incompatible
 change.
-
-In the JUnit report, each category is a suite. Failed and unstable tests are failures; tests that are not
-executable are errors; tests without results are skipped. Durations are not included, because they are not
-measured.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree as ET
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -27,17 +21,14 @@ from peripety.errors import Finding, InvalidArgumentError
 from peripety.gateway.types.response import UsageTotal
 from peripety.testgen import events, types
 from peripety.testgen.events import GenerationStats
-from peripety.testgen.export import pytest_module
+from peripety.testgen.export import pytest_module, reports
 from peripety.testgen.subject_source import PolicyDocument, ScenarioDocument
 from peripety.testgen.subjects.subject import SubjectKind
-from peripety.testgen.types import TestStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from peripety.testgen.store import RunRecord
     from peripety.testgen.subject_source import ResolvedSubject
-    from peripety.testgen.types import CaseVerdict, TestCase, TestGenOrder
+    from peripety.testgen.types import CaseVerdict, TestCase, TestGenOrder, TestStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,70 +200,6 @@ def read_json(document: bytes) -> ExportedSuite:
     raise InvalidArgumentError(f"not a peripety test file: {reason}", code="FILE_INVALID")
 
 
-# Characters that XML 1.0 cannot represent, not even escaped.
-_ILLEGAL_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_FAILURE_STATUSES = frozenset({TestStatus.FAILED, TestStatus.UNSTABLE})
-
-
-def write_junit(suite: ExportedSuite) -> bytes:
-    """Return the report."""
-    categories = dict.fromkeys(
-        [*(category.name for category in suite.order.categories), *(test.category for test in suite.tests)],
-    )
-    name = suite.order.task_id or suite.run_id
-    root = ET.Element("testsuites", {"name": _xml_text(name), **_count_attributes(suite.tests, suite)})
-    for category in categories:
-        tests = [test for test in suite.tests if test.category == category]
-        if not tests:
-            continue
-        place = ET.SubElement(
-            root,
-            "testsuite",
-            {"name": _xml_text(category), **_count_attributes(tests, suite)},
-        )
-        for test in tests:
-            _write_case(place, test, suite.outcomes.get(test.test_id))
-    ET.indent(root)
-    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
-    return document + b"\n"
-
-
-def _count_attributes(tests: Sequence[TestCase], suite: ExportedSuite) -> dict[str, str]:
-    found = [suite.outcomes.get(test.test_id) for test in tests]
-    statuses = [None if one is None else one.status for one in found]
-    return {
-        "tests": str(len(tests)),
-        "failures": str(sum(status in _FAILURE_STATUSES for status in statuses)),
-        "errors": str(statuses.count(TestStatus.NOT_EXECUTABLE)),
-        "skipped": str(statuses.count(None)),
-    }
-
-
-def _write_case(place: ET.Element, test: TestCase, outcome: ExportedOutcome | None) -> None:
-    case = ET.SubElement(
-        place,
-        "testcase",
-        {"classname": _xml_text(test.category), "name": _xml_text(test.test_id)},
-    )
-    if outcome is None:
-        ET.SubElement(case, "skipped", {"message": _xml_text(f"not run: {test.input}")})
-        return
-    findings = (f"{one.code} {one.path or '/'}: {one.message}" for one in outcome.findings)
-    told = _xml_text("\n".join(filter(None, (*findings, outcome.observed))))
-    if outcome.status is TestStatus.PASSED:
-        if told:
-            ET.SubElement(case, "system-out").text = told
-        return
-    kind = "failure" if outcome.status in _FAILURE_STATUSES else "error"
-    first = outcome.findings[0].message if outcome.findings else outcome.status.value
-    problem = ET.SubElement(case, kind, {"message": _xml_text(first), "type": outcome.status.value})
-    problem.text = told
-
-
-def _xml_text(text: str) -> str:
-    return _ILLEGAL_XML.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
 MAX_PART_BYTES = 1024 * 1024
 
 
@@ -282,32 +209,66 @@ class TestFormat(Enum):
     __test__ = False
 
     PYTEST = "pytest"
-    """A self-contained module."""
+    """A module."""
     JSON = "json"
     """All data as one document."""
     JUNIT = "junit"
     """The latest results of the tests."""
+    SARIF = "sarif"
+    """The findings: tests with a source that fail."""
+    MARKDOWN = "markdown"
+    """A summary of the run."""
 
 
 _RENDERERS = {
-    TestFormat.PYTEST: pytest_module.write_pytest,
     TestFormat.JSON: write_json,
-    TestFormat.JUNIT: write_junit,
+    TestFormat.JUNIT: reports.write_junit,
+    TestFormat.SARIF: reports.write_sarif,
+    TestFormat.MARKDOWN: reports.write_markdown,
 }
 
 
-def render(suite: ExportedSuite, test_format: TestFormat, *, counting_only: bool = False) -> Iterator[bytes]:
+@dataclass(frozen=True, slots=True)
+class RenderedSuite:
+    """An exported file.
+
+    Attributes:
+        parts: its content, in order, each of at most `MAX_PART_BYTES`.
+        written: the number of tests in it.
+        known: the number of tests that the extended module has already.
+    """
+
+    parts: tuple[bytes, ...]
+    written: int
+    known: int = 0
+
+
+def render(
+    suite: ExportedSuite,
+    test_format: TestFormat,
+    *,
+    counting_only: bool = False,
+    directory: str = "",
+    append_to: bytes = b"",
+) -> RenderedSuite:
     """Render the tests of a run as a file; equal suites give equal bytes.
 
     Args:
         suite: the run and its tests.
         test_format: the format.
         counting_only: True to leave out tests that do not count.
+        directory: the absolute path of the directory of the file; empty if it is not known.
+        append_to: a pytest module to which the tests are added; empty for a new file.
 
-    Returns:
-        The parts of the file, in order, each of at most `MAX_PART_BYTES`.
+    Raises:
+        InvalidArgumentError: the module to extend cannot be read.
     """
     if counting_only:
         suite = replace(suite, tests=tuple(test for test in suite.tests if suite.counts(test)))
-    content = _RENDERERS[test_format](suite)
-    return (content[at : at + MAX_PART_BYTES] for at in range(0, len(content), MAX_PART_BYTES))
+    if test_format is TestFormat.PYTEST:
+        module = pytest_module.write_pytest(suite, directory, append_to)
+        content, written, known = module.content, module.written, module.known
+    else:
+        content, written, known = _RENDERERS[test_format](suite), len(suite.tests), 0
+    parts = (content[at : at + MAX_PART_BYTES] for at in range(0, len(content), MAX_PART_BYTES))
+    return RenderedSuite(tuple(parts), written, known)

@@ -153,6 +153,9 @@ def _command_to_proto(body: Mapping[str, Any]) -> pb.CommandTest:
         stdin=stdin.encode(errors="surrogateescape"),
         expect_exit_code=body.get("exit_code"),
         call=pb.PythonCall(**body["call"]) if body.get("call") else None,
+        expect_stderr=body.get("stderr"),
+        files=[pb.TestFile(**file) for file in body.get("files") or ()],
+        expect_files=[pb.TestFile(**file) for file in body.get("expected_files") or ()],
     )
 
 
@@ -161,16 +164,25 @@ def _command_from_proto(test: pb.CommandTest, field: str) -> Mapping[str, Any]:
         stdin = test.stdin.decode()
     except UnicodeDecodeError:
         raise field_error(f"{field}.stdin", "is not UTF-8") from None
-    body = {
+    body: dict[str, Any] = {
         "arguments": [*test.arguments],
         "stdin": stdin,
         "exit_code": test.expect_exit_code if test.HasField("expect_exit_code") else None,
     }
+    if test.HasField("expect_stderr"):
+        body["stderr"] = test.expect_stderr
+    for name, files in (("files", test.files), ("expected_files", test.expect_files)):
+        if files:
+            body[name] = [_file_from_proto(file) for file in files]
     if not test.HasField("call"):
         return body
     require_field(_MODULE_PATTERN.fullmatch(test.call.module), f"{field}.call.module", "is not a dotted name")
     require_field(test.call.code, f"{field}.call.code", "is required; set the statements to run")
     return {**body, "call": {"module": test.call.module, "code": test.call.code}}
+
+
+def _file_from_proto(file: pb.TestFile) -> Mapping[str, Any]:
+    return {"path": file.path, "content": file.content if file.HasField("content") else None}
 
 
 _MODULE_PATTERN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -233,6 +245,7 @@ def quality_to_proto(quality: SuiteQuality) -> pb.Quality:
 def _case_from_proto(test: pb.GeneratedTest, field: str) -> TestCase:
     for name, most in (
         ("test_id", _MAX_NAME_BYTES),
+        ("name", _MAX_NAME_BYTES),
         ("category", _MAX_NAME_BYTES),
         ("input", _MAX_TEXT_BYTES),
         ("expected_output", _MAX_TEXT_BYTES),
@@ -258,6 +271,7 @@ def _case_from_proto(test: pb.GeneratedTest, field: str) -> TestCase:
         is_global=bool(getattr(test, "global")),
         is_combinatorial=test.combinatorial,
         source=test.source,
+        name=test.name,
     )
 
 

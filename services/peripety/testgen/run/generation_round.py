@@ -339,6 +339,7 @@ class RoundWriter:
             is_global=category is None,
             replaces=draft.replaces if draft.replaces in self._before.tests else "",
             source=_find_source(draft.source, self._before.order.description, self._subject),
+            name=draft.name,
         )
 
     def _category_of(self, draft: DraftTest) -> str:

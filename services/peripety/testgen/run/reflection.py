@@ -94,6 +94,7 @@ class RunEvaluation:
                 body=draft.body,
                 is_combinatorial=True,
                 source=draft.source,
+                name=draft.name,
             )
 
     @property

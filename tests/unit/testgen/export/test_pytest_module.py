@@ -6,12 +6,14 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peripety.errors import Finding
-from peripety.testgen.export.pytest_module import list_names, to_json_literal
+from peripety.testgen.export.literals import to_json_literal, to_literal
+from peripety.testgen.export.pytest_module import list_names
 from peripety.testgen.export.suite import TestFormat, render
 from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.types import TestCase, TestStatus
@@ -47,9 +49,17 @@ def written(
     name: str = "test_written.py",
     *,
     counting_only: bool = False,
+    append_to: bytes = b"",
 ) -> Path:
     module = folder / name
-    module.write_bytes(b"".join(render(suite, TestFormat.PYTEST, counting_only=counting_only)))
+    file = render(
+        suite,
+        TestFormat.PYTEST,
+        counting_only=counting_only,
+        directory=str(folder),
+        append_to=append_to,
+    )
+    module.write_bytes(b"".join(file.parts))
     return module
 
 
@@ -57,11 +67,11 @@ def written(
 def test_tests_of_a_policy_pass_on_it_and_fail_on_a_changed_one(tmp_path: Path) -> None:
     tests = [policy_case("below", "allow", 4), policy_case("at", "not_allow", 5)]
     assert run_pytest(written(policy_suite(*tests), tmp_path)) == {
-        "test_allowed_below": "passed",
-        "test_allowed_at": "passed",
+        "test_allowed[below]": "passed",
+        "test_allowed[at]": "passed",
     }
     changed = written(policy_suite(*tests, bound=6), tmp_path, "test_changed.py")
-    assert run_pytest(changed) == {"test_allowed_below": "passed", "test_allowed_at": "failed"}
+    assert run_pytest(changed) == {"test_allowed[below]": "passed", "test_allowed[at]": "failed"}
 
 
 @pytest.mark.slow(reason="starts test runs of its own")
@@ -110,10 +120,10 @@ def test_what_a_variable_holds_is_read_as_its_name_as_it_was_in_the_run(tmp_path
     assert subject.run(tests[0]).status is TestStatus.PASSED
     module = written(command_suite(program, *tests, environment=tuple(values)), tmp_path)
     assert run_pytest(module, **values) == {
-        "test_correctness_hidden": "passed",
-        "test_correctness_short": "failed",
+        "test_correctness[hidden]": "passed",
+        "test_correctness[short]": "failed",
     }
-    assert run_pytest(module, A_KEY="x", ALPHA="ab")["test_correctness_short"] == "passed"
+    assert run_pytest(module, A_KEY="x", ALPHA="ab")["test_correctness[short]"] == "passed"
 
 
 @pytest.mark.slow(reason="starts a test run of its own")
@@ -149,12 +159,27 @@ def test_a_command_of_which_nothing_is_expected_is_no_test(tmp_path: Path) -> No
 
 
 @pytest.mark.slow(reason="starts a test run of its own")
-def test_a_test_that_failed_is_run_and_says_what_was_seen(tmp_path: Path) -> None:
+def test_an_expectation_that_was_never_met_is_an_expected_failure_with_its_source(tmp_path: Path) -> None:
     failed = outcome(TestStatus.FAILED, counts=False, observed="deny by default")
-    suite = policy_suite(policy_case("wrong", "allow", 7), outcomes={"wrong": failed})
+    tests = [
+        policy_case("wrong", "allow", 7, source='task: "Seven" is allowed.'),
+        policy_case("guessed", "allow", 8),
+        policy_case("right", "allow", 1),
+    ]
+    suite = policy_suite(*tests, outcomes={"wrong": failed, "guessed": failed, "right": outcome()})
     module = written(suite, tmp_path)
     assert "# It failed in the run: deny by default" in module.read_text()
-    assert run_pytest(module) == {"test_allowed_wrong": "failed"}
+    assert "the subject contradicts its source: task: " in module.read_text()
+    assert "never met: the subject or the test is wrong" in module.read_text()
+    assert run_pytest(module) == {
+        "test_allowed[wrong]": "xfail",
+        "test_allowed[guessed]": "xfail",
+        "test_allowed[right]": "passed",
+    }
+    repaired = written(replace(suite, tests=tuple(tests[:1])), tmp_path, "test_repaired.py")
+    text = repaired.read_text()
+    repaired.write_text(text.replace("5]", "9]"))
+    assert run_pytest(repaired) == {"test_allowed_wrong": "failed"}, "a repaired subject has to be noticed"
 
 
 @pytest.mark.slow(reason="starts pytest three times")
@@ -176,6 +201,33 @@ def test_only_tests_that_count_are_written_where_that_is_asked_for(tmp_path: Pat
     suite = policy_suite(*tests, outcomes={"one": outcome(), "two": outcome(counts=False)})
     text = written(suite, tmp_path, counting_only=True).read_text()
     assert [line for line in text.splitlines() if line.startswith("def")] == ["def test_allowed_one():"]
+
+
+def test_the_subject_is_found_beside_the_module(tmp_path: Path) -> None:
+    program = tmp_path / "a" / "program"
+    program.mkdir(parents=True)
+    suite = command_suite(program, command_case("a", [], "b"))
+    assert (
+        'os.environ.get("SUBJECT", Path(__file__).parent / "a/program")'
+        in written(suite, tmp_path).read_text()
+    )
+    assert 'os.environ.get("SUBJECT", Path(__file__).parent)' in written(suite, program).read_text()
+    unknown = b"".join(render(suite, TestFormat.PYTEST).parts).decode()
+    assert f'os.environ.get("SUBJECT", "{program}")' in unknown
+
+
+def test_names_of_the_author_are_ids_and_equal_shapes_one_function(tmp_path: Path) -> None:
+    tests = [
+        replace(command_case("c1", ["a"], "x"), name="Plain Word"),
+        replace(command_case("c2", ["b"], "y"), name="plain word"),
+        replace(command_case("c3", ["c"], "z", stdin="in"), name="from input"),
+        replace(command_case("c4", [], None, exit_code=2), name="usage"),
+    ]
+    text = written(command_suite(tmp_path, *tests), tmp_path).read_text()
+    functions = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    assert functions == ["test_correctness", "test_correctness_from_input", "test_correctness_usage"]
+    assert text.count("parametrize") == 1
+    assert all(f'id="{name}"' in text for name in ("plain_word", "plain_word_2"))
 
 
 @pytest.mark.slow(reason="starts a test run for each text")
@@ -213,13 +265,14 @@ def test_any_text_stays_text(tmp_path: Path) -> None:
     ],
 )
 def test_a_literal_holds_the_value(value: object) -> None:
-    literal = ast.literal_eval(to_json_literal(value, 8))
+    literal = ast.literal_eval(to_json_literal(value, 8, 95))
     assert json.loads(literal) == value
+    assert ast.literal_eval(to_literal(value, 8, 95)) == value
 
 
 def test_a_value_stands_on_one_line_where_it_fits() -> None:
     value = {"first": ["x" * 30] * 4, "second": {"a": [1, 2]}}
-    lines = to_json_literal(value, 4).splitlines()
+    lines = to_json_literal(value, 4, 95).splitlines()
     assert '      "second": {"a": [1, 2]}' in lines
     assert len(lines) == 11
     assert max(map(len, lines)) < 100

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -36,7 +35,7 @@ from peripety.testgen.types import (
     TestGenOrder,
     TestStatus,
 )
-from support.testgen.suites import outcome, policy_case, policy_suite, suite_of
+from support.testgen.suites import policy_case, policy_suite, suite_of
 
 
 def whole() -> ExportedSuite:
@@ -114,7 +113,7 @@ def test_what_was_written_is_read_as_it_was(suite: ExportedSuite) -> None:
 
 
 def test_the_document_says_what_it_is_and_what_each_part_is() -> None:
-    document = json.loads(b"".join(render(whole(), TestFormat.JSON)))
+    document = json.loads(b"".join(render(whole(), TestFormat.JSON).parts))
     assert document["schema"] == SUITE_SCHEMA
     assert document["order"]["config"]["max_total_tokens"] == 1_000
     assert document["tests"][0]["body"] == {"exit_code": None, "deep": [1, {"a": 2.5}]}
@@ -149,65 +148,7 @@ def test_what_is_no_such_document_is_refused_with_the_reason(document: bytes, to
 
 def test_parts_of_a_file_are_no_larger_than_they_may_be() -> None:
     tests = [TestCase(f"t{number}", "existence", "\N{GRINNING FACE}" * 1_000) for number in range(600)]
-    parts = [*render(suite_of(tests), TestFormat.JSON)]
+    parts = render(suite_of(tests), TestFormat.JSON).parts
     assert len(parts) > 2
     assert max(map(len, parts)) == MAX_PART_BYTES
     assert len(json.loads(b"".join(parts))["tests"]) == 600
-
-
-NOT_MET = (Finding("EXPECTATION_NOT_MET", "/expected", "the policy says deny."),)
-
-
-def report(suite: ExportedSuite) -> ET.Element:
-    return ET.fromstring(b"".join(render(suite, TestFormat.JUNIT)))  # noqa: S314 - it is our own
-
-
-def test_every_test_stands_in_its_category_with_what_became_of_it() -> None:
-    suite = policy_suite(
-        policy_case("good", "allow"),
-        policy_case("bad", "allow", 7),
-        policy_case("shaky", "allow"),
-        policy_case("never", "allow"),
-        TestCase("other", "denied", "in words alone"),
-        outcomes={
-            "good": outcome(observed="allow by small"),
-            "bad": outcome(TestStatus.FAILED, counts=False, findings=NOT_MET, observed="deny by default"),
-            "shaky": outcome(TestStatus.UNSTABLE, counts=False),
-            "never": outcome(TestStatus.NOT_EXECUTABLE, counts=False),
-        },
-    )
-    root = report(suite)
-    counts = {"tests": "5", "failures": "2", "errors": "1", "skipped": "1"}
-    assert {name: root.get(name) for name in counts} == counts
-    first, second = root.findall("testsuite")
-    assert (first.get("name"), first.get("tests"), second.get("name"), second.get("skipped")) == (
-        *("allowed", "4"),
-        *("denied", "1"),
-    )
-    cases = {case.get("name"): case for case in root.iter("testcase")}
-    assert cases["good"].findtext("system-out") == "allow by small"
-    failure = cases["bad"].find("failure")
-    assert failure is not None
-    assert failure.get("message") == "the policy says deny."
-    assert failure.text == "EXPECTATION_NOT_MET /expected: the policy says deny.\ndeny by default"
-    assert cases["shaky"].find("failure") is not None
-    assert cases["never"].find("error") is not None
-    skipped = cases["other"].find("skipped")
-    assert skipped is not None
-    assert "in words alone" in skipped.get("message", "")
-    assert "time" not in cases["good"].keys()  # noqa: SIM118 - an element has no membership
-
-
-def test_any_text_leaves_the_report_well_formed() -> None:
-    hostile = "\0\x01\x1b\ud800\ufffe]]> <&\"' \N{GRINNING FACE}\r\n\t"
-    suite = suite_of(
-        [TestCase(hostile, hostile, hostile), TestCase("t", "existence", "")],
-        outcomes={
-            "t": outcome(TestStatus.FAILED, observed=hostile, findings=(Finding("X", hostile, hostile),)),
-        },
-    )
-    root = report(suite)
-    names = [case.get("name") for case in root.iter("testcase")]
-    assert names[1] is not None
-    assert names[1].endswith("]]> <&\"' \N{GRINNING FACE}\r\n\t")
-    assert root.get("tests") == "2"

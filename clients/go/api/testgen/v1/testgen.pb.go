@@ -419,6 +419,10 @@ const (
 	TestFormat_TEST_FORMAT_JSON TestFormat = 2
 	// A JUnit report of the last execution of the tests.
 	TestFormat_TEST_FORMAT_JUNIT TestFormat = 3
+	// A SARIF 2.1.0 report of the findings: the tests with a source that fail, with the place of the source.
+	TestFormat_TEST_FORMAT_SARIF TestFormat = 4
+	// A summary in Markdown: the findings, the measurements and the result of each test.
+	TestFormat_TEST_FORMAT_MARKDOWN TestFormat = 5
 )
 
 // Enum value maps for TestFormat.
@@ -428,12 +432,16 @@ var (
 		1: "TEST_FORMAT_PYTEST",
 		2: "TEST_FORMAT_JSON",
 		3: "TEST_FORMAT_JUNIT",
+		4: "TEST_FORMAT_SARIF",
+		5: "TEST_FORMAT_MARKDOWN",
 	}
 	TestFormat_value = map[string]int32{
 		"TEST_FORMAT_UNSPECIFIED": 0,
 		"TEST_FORMAT_PYTEST":      1,
 		"TEST_FORMAT_JSON":        2,
 		"TEST_FORMAT_JUNIT":       3,
+		"TEST_FORMAT_SARIF":       4,
+		"TEST_FORMAT_MARKDOWN":    5,
 	}
 )
 
@@ -1244,6 +1252,61 @@ func (x *PythonCall) GetCode() string {
 	return ""
 }
 
+// A text file in the working directory of a test.
+type TestFile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Path, relative to the working directory.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Content; unset only in an expectation, if the file must not exist.
+	Content       *string `protobuf:"bytes,2,opt,name=content,proto3,oneof" json:"content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TestFile) Reset() {
+	*x = TestFile{}
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TestFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TestFile) ProtoMessage() {}
+
+func (x *TestFile) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TestFile.ProtoReflect.Descriptor instead.
+func (*TestFile) Descriptor() ([]byte, []int) {
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *TestFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *TestFile) GetContent() string {
+	if x != nil && x.Content != nil {
+		return *x.Content
+	}
+	return ""
+}
+
 // A test on a command: input and expectations.
 type CommandTest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1254,14 +1317,20 @@ type CommandTest struct {
 	// Expected exit code; unset for any.
 	ExpectExitCode *int32 `protobuf:"varint,3,opt,name=expect_exit_code,json=expectExitCode,proto3,oneof" json:"expect_exit_code,omitempty"`
 	// Statements to run in place of the command; unset for the command itself.
-	Call          *PythonCall `protobuf:"bytes,4,opt,name=call,proto3,oneof" json:"call,omitempty"`
+	Call *PythonCall `protobuf:"bytes,4,opt,name=call,proto3,oneof" json:"call,omitempty"`
+	// Text that standard error must contain; empty if standard error must be empty; unset for any.
+	ExpectStderr *string `protobuf:"bytes,5,opt,name=expect_stderr,json=expectStderr,proto3,oneof" json:"expect_stderr,omitempty"`
+	// Files that are written before the run; they replace those of the working directory.
+	Files []*TestFile `protobuf:"bytes,6,rep,name=files,proto3" json:"files,omitempty"`
+	// Expected files after the run.
+	ExpectFiles   []*TestFile `protobuf:"bytes,7,rep,name=expect_files,json=expectFiles,proto3" json:"expect_files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CommandTest) Reset() {
 	*x = CommandTest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[9]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1273,7 +1342,7 @@ func (x *CommandTest) String() string {
 func (*CommandTest) ProtoMessage() {}
 
 func (x *CommandTest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[9]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1286,7 +1355,7 @@ func (x *CommandTest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandTest.ProtoReflect.Descriptor instead.
 func (*CommandTest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{9}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CommandTest) GetArguments() []string {
@@ -1317,6 +1386,27 @@ func (x *CommandTest) GetCall() *PythonCall {
 	return nil
 }
 
+func (x *CommandTest) GetExpectStderr() string {
+	if x != nil && x.ExpectStderr != nil {
+		return *x.ExpectStderr
+	}
+	return ""
+}
+
+func (x *CommandTest) GetFiles() []*TestFile {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *CommandTest) GetExpectFiles() []*TestFile {
+	if x != nil {
+		return x.ExpectFiles
+	}
+	return nil
+}
+
 // Measurements of a test.
 type TestVerdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1341,7 +1431,7 @@ type TestVerdict struct {
 
 func (x *TestVerdict) Reset() {
 	*x = TestVerdict{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[10]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1353,7 +1443,7 @@ func (x *TestVerdict) String() string {
 func (*TestVerdict) ProtoMessage() {}
 
 func (x *TestVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[10]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1366,7 +1456,7 @@ func (x *TestVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestVerdict.ProtoReflect.Descriptor instead.
 func (*TestVerdict) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{10}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TestVerdict) GetStatus() TestStatus {
@@ -1454,14 +1544,16 @@ type GeneratedTest struct {
 	Replaces string `protobuf:"bytes,14,opt,name=replaces,proto3" json:"replaces,omitempty"`
 	// Source of the expectation: a sentence of the task, a docstring, a type or a law, with its place. Empty if the
 	// test describes what the subject does today.
-	Source        string `protobuf:"bytes,15,opt,name=source,proto3" json:"source,omitempty"`
+	Source string `protobuf:"bytes,15,opt,name=source,proto3" json:"source,omitempty"`
+	// Name by its author, for readers; it need not be unique.
+	Name          string `protobuf:"bytes,16,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GeneratedTest) Reset() {
 	*x = GeneratedTest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1473,7 +1565,7 @@ func (x *GeneratedTest) String() string {
 func (*GeneratedTest) ProtoMessage() {}
 
 func (x *GeneratedTest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1486,7 +1578,7 @@ func (x *GeneratedTest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GeneratedTest.ProtoReflect.Descriptor instead.
 func (*GeneratedTest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{11}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GeneratedTest) GetTestId() string {
@@ -1607,6 +1699,13 @@ func (x *GeneratedTest) GetSource() string {
 	return ""
 }
 
+func (x *GeneratedTest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 type isGeneratedTest_Body interface {
 	isGeneratedTest_Body()
 }
@@ -1649,7 +1748,7 @@ type Reflection struct {
 
 func (x *Reflection) Reset() {
 	*x = Reflection{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1661,7 +1760,7 @@ func (x *Reflection) String() string {
 func (*Reflection) ProtoMessage() {}
 
 func (x *Reflection) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1674,7 +1773,7 @@ func (x *Reflection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reflection.ProtoReflect.Descriptor instead.
 func (*Reflection) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{12}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Reflection) GetCategory() string {
@@ -1722,7 +1821,7 @@ type Quality struct {
 
 func (x *Quality) Reset() {
 	*x = Quality{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1833,7 @@ func (x *Quality) String() string {
 func (*Quality) ProtoMessage() {}
 
 func (x *Quality) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1846,7 @@ func (x *Quality) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quality.ProtoReflect.Descriptor instead.
 func (*Quality) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{13}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Quality) GetCoverage() []*v11.Coverage {
@@ -1811,7 +1910,7 @@ type TestRunStats struct {
 
 func (x *TestRunStats) Reset() {
 	*x = TestRunStats{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1823,7 +1922,7 @@ func (x *TestRunStats) String() string {
 func (*TestRunStats) ProtoMessage() {}
 
 func (x *TestRunStats) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1836,7 +1935,7 @@ func (x *TestRunStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestRunStats.ProtoReflect.Descriptor instead.
 func (*TestRunStats) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{14}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TestRunStats) GetTotalTests() int32 {
@@ -1966,7 +2065,7 @@ type TestRun struct {
 
 func (x *TestRun) Reset() {
 	*x = TestRun{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2077,7 @@ func (x *TestRun) String() string {
 func (*TestRun) ProtoMessage() {}
 
 func (x *TestRun) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2090,7 @@ func (x *TestRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestRun.ProtoReflect.Descriptor instead.
 func (*TestRun) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{15}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TestRun) GetRunId() string {
@@ -2136,7 +2235,7 @@ type TestRunSummary struct {
 
 func (x *TestRunSummary) Reset() {
 	*x = TestRunSummary{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2148,7 +2247,7 @@ func (x *TestRunSummary) String() string {
 func (*TestRunSummary) ProtoMessage() {}
 
 func (x *TestRunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2161,7 +2260,7 @@ func (x *TestRunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestRunSummary.ProtoReflect.Descriptor instead.
 func (*TestRunSummary) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{16}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TestRunSummary) GetRunId() string {
@@ -2240,7 +2339,7 @@ type TestGenEvent struct {
 
 func (x *TestGenEvent) Reset() {
 	*x = TestGenEvent{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2351,7 @@ func (x *TestGenEvent) String() string {
 func (*TestGenEvent) ProtoMessage() {}
 
 func (x *TestGenEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2364,7 @@ func (x *TestGenEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent.ProtoReflect.Descriptor instead.
 func (*TestGenEvent) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TestGenEvent) GetRunId() string {
@@ -2466,7 +2565,7 @@ type GenerateTestsRequest struct {
 
 func (x *GenerateTestsRequest) Reset() {
 	*x = GenerateTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2478,7 +2577,7 @@ func (x *GenerateTestsRequest) String() string {
 func (*GenerateTestsRequest) ProtoMessage() {}
 
 func (x *GenerateTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2491,7 +2590,7 @@ func (x *GenerateTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateTestsRequest.ProtoReflect.Descriptor instead.
 func (*GenerateTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GenerateTestsRequest) GetRequestId() string {
@@ -2575,7 +2674,7 @@ type GenerateTestsResponse struct {
 
 func (x *GenerateTestsResponse) Reset() {
 	*x = GenerateTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2587,7 +2686,7 @@ func (x *GenerateTestsResponse) String() string {
 func (*GenerateTestsResponse) ProtoMessage() {}
 
 func (x *GenerateTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2600,7 +2699,7 @@ func (x *GenerateTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateTestsResponse.ProtoReflect.Descriptor instead.
 func (*GenerateTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{19}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GenerateTestsResponse) GetEvent() *TestGenEvent {
@@ -2623,7 +2722,7 @@ type ResumeTestsRequest struct {
 
 func (x *ResumeTestsRequest) Reset() {
 	*x = ResumeTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2635,7 +2734,7 @@ func (x *ResumeTestsRequest) String() string {
 func (*ResumeTestsRequest) ProtoMessage() {}
 
 func (x *ResumeTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2648,7 +2747,7 @@ func (x *ResumeTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTestsRequest.ProtoReflect.Descriptor instead.
 func (*ResumeTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{20}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ResumeTestsRequest) GetRunId() string {
@@ -2676,7 +2775,7 @@ type ResumeTestsResponse struct {
 
 func (x *ResumeTestsResponse) Reset() {
 	*x = ResumeTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2688,7 +2787,7 @@ func (x *ResumeTestsResponse) String() string {
 func (*ResumeTestsResponse) ProtoMessage() {}
 
 func (x *ResumeTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2701,7 +2800,7 @@ func (x *ResumeTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTestsResponse.ProtoReflect.Descriptor instead.
 func (*ResumeTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResumeTestsResponse) GetEvent() *TestGenEvent {
@@ -2734,7 +2833,7 @@ type RunTestsRequest struct {
 
 func (x *RunTestsRequest) Reset() {
 	*x = RunTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2746,7 +2845,7 @@ func (x *RunTestsRequest) String() string {
 func (*RunTestsRequest) ProtoMessage() {}
 
 func (x *RunTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2759,7 +2858,7 @@ func (x *RunTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTestsRequest.ProtoReflect.Descriptor instead.
 func (*RunTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{22}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RunTestsRequest) GetRequestId() string {
@@ -2829,7 +2928,7 @@ type RunTestsResponse struct {
 
 func (x *RunTestsResponse) Reset() {
 	*x = RunTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2841,7 +2940,7 @@ func (x *RunTestsResponse) String() string {
 func (*RunTestsResponse) ProtoMessage() {}
 
 func (x *RunTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2854,7 +2953,7 @@ func (x *RunTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTestsResponse.ProtoReflect.Descriptor instead.
 func (*RunTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{23}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RunTestsResponse) GetSequence() int64 {
@@ -2918,7 +3017,7 @@ type GetTestRunRequest struct {
 
 func (x *GetTestRunRequest) Reset() {
 	*x = GetTestRunRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2930,7 +3029,7 @@ func (x *GetTestRunRequest) String() string {
 func (*GetTestRunRequest) ProtoMessage() {}
 
 func (x *GetTestRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2943,7 +3042,7 @@ func (x *GetTestRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTestRunRequest.ProtoReflect.Descriptor instead.
 func (*GetTestRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{24}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetTestRunRequest) GetRunId() string {
@@ -2964,7 +3063,7 @@ type GetTestRunResponse struct {
 
 func (x *GetTestRunResponse) Reset() {
 	*x = GetTestRunResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2976,7 +3075,7 @@ func (x *GetTestRunResponse) String() string {
 func (*GetTestRunResponse) ProtoMessage() {}
 
 func (x *GetTestRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2989,7 +3088,7 @@ func (x *GetTestRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTestRunResponse.ProtoReflect.Descriptor instead.
 func (*GetTestRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{25}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetTestRunResponse) GetRun() *TestRun {
@@ -3014,7 +3113,7 @@ type ListTestRunsRequest struct {
 
 func (x *ListTestRunsRequest) Reset() {
 	*x = ListTestRunsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3026,7 +3125,7 @@ func (x *ListTestRunsRequest) String() string {
 func (*ListTestRunsRequest) ProtoMessage() {}
 
 func (x *ListTestRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3039,7 +3138,7 @@ func (x *ListTestRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListTestRunsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{26}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListTestRunsRequest) GetTaskId() string {
@@ -3076,7 +3175,7 @@ type ListTestRunsResponse struct {
 
 func (x *ListTestRunsResponse) Reset() {
 	*x = ListTestRunsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3088,7 +3187,7 @@ func (x *ListTestRunsResponse) String() string {
 func (*ListTestRunsResponse) ProtoMessage() {}
 
 func (x *ListTestRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3101,7 +3200,7 @@ func (x *ListTestRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListTestRunsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{27}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListTestRunsResponse) GetRuns() []*TestRunSummary {
@@ -3131,7 +3230,7 @@ type ListTestTasksRequest struct {
 
 func (x *ListTestTasksRequest) Reset() {
 	*x = ListTestTasksRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3143,7 +3242,7 @@ func (x *ListTestTasksRequest) String() string {
 func (*ListTestTasksRequest) ProtoMessage() {}
 
 func (x *ListTestTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3156,7 +3255,7 @@ func (x *ListTestTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTestTasksRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{28}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListTestTasksRequest) GetPageSize() int32 {
@@ -3190,7 +3289,7 @@ type TestTask struct {
 
 func (x *TestTask) Reset() {
 	*x = TestTask{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3202,7 +3301,7 @@ func (x *TestTask) String() string {
 func (*TestTask) ProtoMessage() {}
 
 func (x *TestTask) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3215,7 +3314,7 @@ func (x *TestTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestTask.ProtoReflect.Descriptor instead.
 func (*TestTask) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{29}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TestTask) GetTaskId() string {
@@ -3259,7 +3358,7 @@ type ListTestTasksResponse struct {
 
 func (x *ListTestTasksResponse) Reset() {
 	*x = ListTestTasksResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3271,7 +3370,7 @@ func (x *ListTestTasksResponse) String() string {
 func (*ListTestTasksResponse) ProtoMessage() {}
 
 func (x *ListTestTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3284,7 +3383,7 @@ func (x *ListTestTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTestTasksResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{30}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListTestTasksResponse) GetTasks() []*TestTask {
@@ -3314,7 +3413,7 @@ type CancelTestRunRequest struct {
 
 func (x *CancelTestRunRequest) Reset() {
 	*x = CancelTestRunRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3326,7 +3425,7 @@ func (x *CancelTestRunRequest) String() string {
 func (*CancelTestRunRequest) ProtoMessage() {}
 
 func (x *CancelTestRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3339,7 +3438,7 @@ func (x *CancelTestRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTestRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelTestRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{31}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CancelTestRunRequest) GetRequestId() string {
@@ -3367,7 +3466,7 @@ type CancelTestRunResponse struct {
 
 func (x *CancelTestRunResponse) Reset() {
 	*x = CancelTestRunResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3379,7 +3478,7 @@ func (x *CancelTestRunResponse) String() string {
 func (*CancelTestRunResponse) ProtoMessage() {}
 
 func (x *CancelTestRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3392,7 +3491,7 @@ func (x *CancelTestRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTestRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelTestRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{32}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CancelTestRunResponse) GetRun() *TestRun {
@@ -3415,7 +3514,7 @@ type DeleteTestRunRequest struct {
 
 func (x *DeleteTestRunRequest) Reset() {
 	*x = DeleteTestRunRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3427,7 +3526,7 @@ func (x *DeleteTestRunRequest) String() string {
 func (*DeleteTestRunRequest) ProtoMessage() {}
 
 func (x *DeleteTestRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3440,7 +3539,7 @@ func (x *DeleteTestRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTestRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTestRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{33}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeleteTestRunRequest) GetRequestId() string {
@@ -3466,7 +3565,7 @@ type DeleteTestRunResponse struct {
 
 func (x *DeleteTestRunResponse) Reset() {
 	*x = DeleteTestRunResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3478,7 +3577,7 @@ func (x *DeleteTestRunResponse) String() string {
 func (*DeleteTestRunResponse) ProtoMessage() {}
 
 func (x *DeleteTestRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3491,7 +3590,7 @@ func (x *DeleteTestRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTestRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTestRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{34}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{35}
 }
 
 // The tests to export.
@@ -3502,14 +3601,20 @@ type ExportTestsRequest struct {
 	// Required. File format.
 	Format TestFormat `protobuf:"varint,2,opt,name=format,proto3,enum=peripety.api.testgen.v1.TestFormat" json:"format,omitempty"`
 	// If true, tests that do not count are left out.
-	CountingOnly  bool `protobuf:"varint,3,opt,name=counting_only,json=countingOnly,proto3" json:"counting_only,omitempty"`
+	CountingOnly bool `protobuf:"varint,3,opt,name=counting_only,json=countingOnly,proto3" json:"counting_only,omitempty"`
+	// A pytest module, at most 1 MiB, to which the tests are added; its other parts are not changed. Tests that it
+	// has already are left out. Only with TEST_FORMAT_PYTEST; empty for a new module.
+	AppendTo []byte `protobuf:"bytes,4,opt,name=append_to,json=appendTo,proto3" json:"append_to,omitempty"`
+	// Absolute path of the directory in which the file will be. A pytest module then names the directory of a command
+	// relative to itself. Empty to name it by its absolute path.
+	Directory     string `protobuf:"bytes,5,opt,name=directory,proto3" json:"directory,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExportTestsRequest) Reset() {
 	*x = ExportTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3521,7 +3626,7 @@ func (x *ExportTestsRequest) String() string {
 func (*ExportTestsRequest) ProtoMessage() {}
 
 func (x *ExportTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3534,7 +3639,7 @@ func (x *ExportTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportTestsRequest.ProtoReflect.Descriptor instead.
 func (*ExportTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{35}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExportTestsRequest) GetRunId() string {
@@ -3558,20 +3663,38 @@ func (x *ExportTestsRequest) GetCountingOnly() bool {
 	return false
 }
 
+func (x *ExportTestsRequest) GetAppendTo() []byte {
+	if x != nil {
+		return x.AppendTo
+	}
+	return nil
+}
+
+func (x *ExportTestsRequest) GetDirectory() string {
+	if x != nil {
+		return x.Directory
+	}
+	return ""
+}
+
 // A part of a file.
 type ExportTestsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Counts the parts, from 1, without gaps.
 	Sequence int64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// Next bytes of the file, at most 1 MiB.
-	Chunk         []byte `protobuf:"bytes,2,opt,name=chunk,proto3" json:"chunk,omitempty"`
+	Chunk []byte `protobuf:"bytes,2,opt,name=chunk,proto3" json:"chunk,omitempty"`
+	// Number of tests that were written, in the whole file.
+	WrittenTests int32 `protobuf:"varint,3,opt,name=written_tests,json=writtenTests,proto3" json:"written_tests,omitempty"`
+	// Number of tests that were left out because `append_to` has them already.
+	KnownTests    int32 `protobuf:"varint,4,opt,name=known_tests,json=knownTests,proto3" json:"known_tests,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExportTestsResponse) Reset() {
 	*x = ExportTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3583,7 +3706,7 @@ func (x *ExportTestsResponse) String() string {
 func (*ExportTestsResponse) ProtoMessage() {}
 
 func (x *ExportTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3596,7 +3719,7 @@ func (x *ExportTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportTestsResponse.ProtoReflect.Descriptor instead.
 func (*ExportTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{36}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExportTestsResponse) GetSequence() int64 {
@@ -3611,6 +3734,20 @@ func (x *ExportTestsResponse) GetChunk() []byte {
 		return x.Chunk
 	}
 	return nil
+}
+
+func (x *ExportTestsResponse) GetWrittenTests() int32 {
+	if x != nil {
+		return x.WrittenTests
+	}
+	return 0
+}
+
+func (x *ExportTestsResponse) GetKnownTests() int32 {
+	if x != nil {
+		return x.KnownTests
+	}
+	return 0
 }
 
 // The run starts.
@@ -3632,7 +3769,7 @@ type TestGenEvent_Start struct {
 
 func (x *TestGenEvent_Start) Reset() {
 	*x = TestGenEvent_Start{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[40]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3644,7 +3781,7 @@ func (x *TestGenEvent_Start) String() string {
 func (*TestGenEvent_Start) ProtoMessage() {}
 
 func (x *TestGenEvent_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[40]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3657,7 +3794,7 @@ func (x *TestGenEvent_Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Start.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Start) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17, 0}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18, 0}
 }
 
 func (x *TestGenEvent_Start) GetTaskId() string {
@@ -3712,7 +3849,7 @@ type TestGenEvent_Progress struct {
 
 func (x *TestGenEvent_Progress) Reset() {
 	*x = TestGenEvent_Progress{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[41]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3724,7 +3861,7 @@ func (x *TestGenEvent_Progress) String() string {
 func (*TestGenEvent_Progress) ProtoMessage() {}
 
 func (x *TestGenEvent_Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[41]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3737,7 +3874,7 @@ func (x *TestGenEvent_Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Progress.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Progress) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17, 1}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18, 1}
 }
 
 func (x *TestGenEvent_Progress) GetPhase() TestGenPhase {
@@ -3783,7 +3920,7 @@ type TestGenEvent_Duplicate struct {
 
 func (x *TestGenEvent_Duplicate) Reset() {
 	*x = TestGenEvent_Duplicate{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[42]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3795,7 +3932,7 @@ func (x *TestGenEvent_Duplicate) String() string {
 func (*TestGenEvent_Duplicate) ProtoMessage() {}
 
 func (x *TestGenEvent_Duplicate) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[42]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3808,7 +3945,7 @@ func (x *TestGenEvent_Duplicate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Duplicate.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Duplicate) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17, 2}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18, 2}
 }
 
 func (x *TestGenEvent_Duplicate) GetTest() *GeneratedTest {
@@ -3845,7 +3982,7 @@ type TestGenEvent_TestRan struct {
 
 func (x *TestGenEvent_TestRan) Reset() {
 	*x = TestGenEvent_TestRan{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[43]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3857,7 +3994,7 @@ func (x *TestGenEvent_TestRan) String() string {
 func (*TestGenEvent_TestRan) ProtoMessage() {}
 
 func (x *TestGenEvent_TestRan) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[43]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3870,7 +4007,7 @@ func (x *TestGenEvent_TestRan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_TestRan.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_TestRan) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17, 3}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18, 3}
 }
 
 func (x *TestGenEvent_TestRan) GetTestId() string {
@@ -3898,7 +4035,7 @@ type TestGenEvent_Complete struct {
 
 func (x *TestGenEvent_Complete) Reset() {
 	*x = TestGenEvent_Complete{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[44]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3910,7 +4047,7 @@ func (x *TestGenEvent_Complete) String() string {
 func (*TestGenEvent_Complete) ProtoMessage() {}
 
 func (x *TestGenEvent_Complete) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[44]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3923,7 +4060,7 @@ func (x *TestGenEvent_Complete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Complete.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Complete) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17, 4}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18, 4}
 }
 
 func (x *TestGenEvent_Complete) GetStats() *TestRunStats {
@@ -4014,14 +4151,23 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\n" +
 	"PythonCall\x12\x16\n" +
 	"\x06module\x18\x01 \x01(\tR\x06module\x12\x12\n" +
-	"\x04code\x18\x02 \x01(\tR\x04code\"\xcc\x01\n" +
+	"\x04code\x18\x02 \x01(\tR\x04code\"I\n" +
+	"\bTestFile\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1d\n" +
+	"\acontent\x18\x02 \x01(\tH\x00R\acontent\x88\x01\x01B\n" +
+	"\n" +
+	"\b_content\"\x87\x03\n" +
 	"\vCommandTest\x12\x1c\n" +
 	"\targuments\x18\x01 \x03(\tR\targuments\x12\x14\n" +
 	"\x05stdin\x18\x02 \x01(\fR\x05stdin\x12-\n" +
 	"\x10expect_exit_code\x18\x03 \x01(\x05H\x00R\x0eexpectExitCode\x88\x01\x01\x12<\n" +
-	"\x04call\x18\x04 \x01(\v2#.peripety.api.testgen.v1.PythonCallH\x01R\x04call\x88\x01\x01B\x13\n" +
+	"\x04call\x18\x04 \x01(\v2#.peripety.api.testgen.v1.PythonCallH\x01R\x04call\x88\x01\x01\x12(\n" +
+	"\rexpect_stderr\x18\x05 \x01(\tH\x02R\fexpectStderr\x88\x01\x01\x127\n" +
+	"\x05files\x18\x06 \x03(\v2!.peripety.api.testgen.v1.TestFileR\x05files\x12D\n" +
+	"\fexpect_files\x18\a \x03(\v2!.peripety.api.testgen.v1.TestFileR\vexpectFilesB\x13\n" +
 	"\x11_expect_exit_codeB\a\n" +
-	"\x05_call\"\x8f\x02\n" +
+	"\x05_callB\x10\n" +
+	"\x0e_expect_stderr\"\x8f\x02\n" +
 	"\vTestVerdict\x12;\n" +
 	"\x06status\x18\x01 \x01(\x0e2#.peripety.api.testgen.v1.TestStatusR\x06status\x12\x12\n" +
 	"\x04runs\x18\x02 \x01(\x05R\x04runs\x12\x16\n" +
@@ -4029,7 +4175,7 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\bfindings\x18\x04 \x03(\v2\x1f.peripety.api.common.v1.FindingR\bfindings\x12\x1b\n" +
 	"\tnew_kills\x18\x05 \x03(\tR\bnewKills\x12!\n" +
 	"\fnew_coverage\x18\x06 \x03(\tR\vnewCoverage\x12\x1a\n" +
-	"\bobserved\x18\a \x01(\tR\bobserved\"\x84\x05\n" +
+	"\bobserved\x18\a \x01(\tR\bobserved\"\x98\x05\n" +
 	"\rGeneratedTest\x12\x17\n" +
 	"\atest_id\x18\x01 \x01(\tR\x06testId\x12\x1a\n" +
 	"\bcategory\x18\x02 \x01(\tR\bcategory\x12\x14\n" +
@@ -4048,7 +4194,8 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\acommand\x18\f \x01(\v2$.peripety.api.testgen.v1.CommandTestH\x00R\acommand\x12C\n" +
 	"\averdict\x18\r \x01(\v2$.peripety.api.testgen.v1.TestVerdictH\x02R\averdict\x88\x01\x01\x12\x1a\n" +
 	"\breplaces\x18\x0e \x01(\tR\breplaces\x12\x16\n" +
-	"\x06source\x18\x0f \x01(\tR\x06sourceB\x06\n" +
+	"\x06source\x18\x0f \x01(\tR\x06source\x12\x12\n" +
+	"\x04name\x18\x10 \x01(\tR\x04nameB\x06\n" +
 	"\x04bodyB\x12\n" +
 	"\x10_expected_outputB\n" +
 	"\n" +
@@ -4241,14 +4388,19 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\x17\n" +
-	"\x15DeleteTestRunResponse\"\x8d\x01\n" +
+	"\x15DeleteTestRunResponse\"\xc8\x01\n" +
 	"\x12ExportTestsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12;\n" +
 	"\x06format\x18\x02 \x01(\x0e2#.peripety.api.testgen.v1.TestFormatR\x06format\x12#\n" +
-	"\rcounting_only\x18\x03 \x01(\bR\fcountingOnly\"G\n" +
+	"\rcounting_only\x18\x03 \x01(\bR\fcountingOnly\x12\x1b\n" +
+	"\tappend_to\x18\x04 \x01(\fR\bappendTo\x12\x1c\n" +
+	"\tdirectory\x18\x05 \x01(\tR\tdirectory\"\x8d\x01\n" +
 	"\x13ExportTestsResponse\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x14\n" +
-	"\x05chunk\x18\x02 \x01(\fR\x05chunk*\xad\x01\n" +
+	"\x05chunk\x18\x02 \x01(\fR\x05chunk\x12#\n" +
+	"\rwritten_tests\x18\x03 \x01(\x05R\fwrittenTests\x12\x1f\n" +
+	"\vknown_tests\x18\x04 \x01(\x05R\n" +
+	"knownTests*\xad\x01\n" +
 	"\vTaskContext\x12\x1c\n" +
 	"\x18TASK_CONTEXT_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16TASK_CONTEXT_BENCHMARK\x10\x01\x12\x17\n" +
@@ -4290,13 +4442,15 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\x1bDUPLICATE_LEVEL_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19DUPLICATE_LEVEL_CANONICAL\x10\x01\x12\x18\n" +
 	"\x14DUPLICATE_LEVEL_NEAR\x10\x02\x12\x19\n" +
-	"\x15DUPLICATE_LEVEL_KILLS\x10\x03*n\n" +
+	"\x15DUPLICATE_LEVEL_KILLS\x10\x03*\x9f\x01\n" +
 	"\n" +
 	"TestFormat\x12\x1b\n" +
 	"\x17TEST_FORMAT_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12TEST_FORMAT_PYTEST\x10\x01\x12\x14\n" +
 	"\x10TEST_FORMAT_JSON\x10\x02\x12\x15\n" +
-	"\x11TEST_FORMAT_JUNIT\x10\x032\x8e\b\n" +
+	"\x11TEST_FORMAT_JUNIT\x10\x03\x12\x15\n" +
+	"\x11TEST_FORMAT_SARIF\x10\x04\x12\x18\n" +
+	"\x14TEST_FORMAT_MARKDOWN\x10\x052\x8e\b\n" +
 	"\x0eTestGenService\x12u\n" +
 	"\rGenerateTests\x12-.peripety.api.testgen.v1.GenerateTestsRequest\x1a..peripety.api.testgen.v1.GenerateTestsResponse\"\x03\x90\x02\x020\x01\x12o\n" +
 	"\vResumeTests\x12+.peripety.api.testgen.v1.ResumeTestsRequest\x1a,.peripety.api.testgen.v1.ResumeTestsResponse\"\x03\x90\x02\x020\x01\x12f\n" +
@@ -4323,7 +4477,7 @@ func file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP() []byte {
 }
 
 var file_peripety_api_testgen_v1_testgen_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_peripety_api_testgen_v1_testgen_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_peripety_api_testgen_v1_testgen_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_peripety_api_testgen_v1_testgen_proto_goTypes = []any{
 	(TaskContext)(0),               // 0: peripety.api.testgen.v1.TaskContext
 	(TestStatus)(0),                // 1: peripety.api.testgen.v1.TestStatus
@@ -4341,151 +4495,154 @@ var file_peripety_api_testgen_v1_testgen_proto_goTypes = []any{
 	(*ScenarioStep)(nil),           // 13: peripety.api.testgen.v1.ScenarioStep
 	(*ScenarioTest)(nil),           // 14: peripety.api.testgen.v1.ScenarioTest
 	(*PythonCall)(nil),             // 15: peripety.api.testgen.v1.PythonCall
-	(*CommandTest)(nil),            // 16: peripety.api.testgen.v1.CommandTest
-	(*TestVerdict)(nil),            // 17: peripety.api.testgen.v1.TestVerdict
-	(*GeneratedTest)(nil),          // 18: peripety.api.testgen.v1.GeneratedTest
-	(*Reflection)(nil),             // 19: peripety.api.testgen.v1.Reflection
-	(*Quality)(nil),                // 20: peripety.api.testgen.v1.Quality
-	(*TestRunStats)(nil),           // 21: peripety.api.testgen.v1.TestRunStats
-	(*TestRun)(nil),                // 22: peripety.api.testgen.v1.TestRun
-	(*TestRunSummary)(nil),         // 23: peripety.api.testgen.v1.TestRunSummary
-	(*TestGenEvent)(nil),           // 24: peripety.api.testgen.v1.TestGenEvent
-	(*GenerateTestsRequest)(nil),   // 25: peripety.api.testgen.v1.GenerateTestsRequest
-	(*GenerateTestsResponse)(nil),  // 26: peripety.api.testgen.v1.GenerateTestsResponse
-	(*ResumeTestsRequest)(nil),     // 27: peripety.api.testgen.v1.ResumeTestsRequest
-	(*ResumeTestsResponse)(nil),    // 28: peripety.api.testgen.v1.ResumeTestsResponse
-	(*RunTestsRequest)(nil),        // 29: peripety.api.testgen.v1.RunTestsRequest
-	(*RunTestsResponse)(nil),       // 30: peripety.api.testgen.v1.RunTestsResponse
-	(*GetTestRunRequest)(nil),      // 31: peripety.api.testgen.v1.GetTestRunRequest
-	(*GetTestRunResponse)(nil),     // 32: peripety.api.testgen.v1.GetTestRunResponse
-	(*ListTestRunsRequest)(nil),    // 33: peripety.api.testgen.v1.ListTestRunsRequest
-	(*ListTestRunsResponse)(nil),   // 34: peripety.api.testgen.v1.ListTestRunsResponse
-	(*ListTestTasksRequest)(nil),   // 35: peripety.api.testgen.v1.ListTestTasksRequest
-	(*TestTask)(nil),               // 36: peripety.api.testgen.v1.TestTask
-	(*ListTestTasksResponse)(nil),  // 37: peripety.api.testgen.v1.ListTestTasksResponse
-	(*CancelTestRunRequest)(nil),   // 38: peripety.api.testgen.v1.CancelTestRunRequest
-	(*CancelTestRunResponse)(nil),  // 39: peripety.api.testgen.v1.CancelTestRunResponse
-	(*DeleteTestRunRequest)(nil),   // 40: peripety.api.testgen.v1.DeleteTestRunRequest
-	(*DeleteTestRunResponse)(nil),  // 41: peripety.api.testgen.v1.DeleteTestRunResponse
-	(*ExportTestsRequest)(nil),     // 42: peripety.api.testgen.v1.ExportTestsRequest
-	(*ExportTestsResponse)(nil),    // 43: peripety.api.testgen.v1.ExportTestsResponse
-	nil,                            // 44: peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
-	nil,                            // 45: peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
-	nil,                            // 46: peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
-	(*TestGenEvent_Start)(nil),     // 47: peripety.api.testgen.v1.TestGenEvent.Start
-	(*TestGenEvent_Progress)(nil),  // 48: peripety.api.testgen.v1.TestGenEvent.Progress
-	(*TestGenEvent_Duplicate)(nil), // 49: peripety.api.testgen.v1.TestGenEvent.Duplicate
-	(*TestGenEvent_TestRan)(nil),   // 50: peripety.api.testgen.v1.TestGenEvent.TestRan
-	(*TestGenEvent_Complete)(nil),  // 51: peripety.api.testgen.v1.TestGenEvent.Complete
-	(*durationpb.Duration)(nil),    // 52: google.protobuf.Duration
-	(*v1.PolicySource)(nil),        // 53: peripety.api.policy.v1.PolicySource
-	(*v11.ActionCall)(nil),         // 54: peripety.api.common.v1.ActionCall
-	(*v11.Finding)(nil),            // 55: peripety.api.common.v1.Finding
-	(*v1.PolicyScenario)(nil),      // 56: peripety.api.policy.v1.PolicyScenario
-	(*v11.Coverage)(nil),           // 57: peripety.api.common.v1.Coverage
-	(*v11.MutationScore)(nil),      // 58: peripety.api.common.v1.MutationScore
-	(*v11.ModelUsage)(nil),         // 59: peripety.api.common.v1.ModelUsage
-	(*v11.ItemError)(nil),          // 60: peripety.api.common.v1.ItemError
-	(*timestamppb.Timestamp)(nil),  // 61: google.protobuf.Timestamp
-	(*v11.Budget)(nil),             // 62: peripety.api.common.v1.Budget
+	(*TestFile)(nil),               // 16: peripety.api.testgen.v1.TestFile
+	(*CommandTest)(nil),            // 17: peripety.api.testgen.v1.CommandTest
+	(*TestVerdict)(nil),            // 18: peripety.api.testgen.v1.TestVerdict
+	(*GeneratedTest)(nil),          // 19: peripety.api.testgen.v1.GeneratedTest
+	(*Reflection)(nil),             // 20: peripety.api.testgen.v1.Reflection
+	(*Quality)(nil),                // 21: peripety.api.testgen.v1.Quality
+	(*TestRunStats)(nil),           // 22: peripety.api.testgen.v1.TestRunStats
+	(*TestRun)(nil),                // 23: peripety.api.testgen.v1.TestRun
+	(*TestRunSummary)(nil),         // 24: peripety.api.testgen.v1.TestRunSummary
+	(*TestGenEvent)(nil),           // 25: peripety.api.testgen.v1.TestGenEvent
+	(*GenerateTestsRequest)(nil),   // 26: peripety.api.testgen.v1.GenerateTestsRequest
+	(*GenerateTestsResponse)(nil),  // 27: peripety.api.testgen.v1.GenerateTestsResponse
+	(*ResumeTestsRequest)(nil),     // 28: peripety.api.testgen.v1.ResumeTestsRequest
+	(*ResumeTestsResponse)(nil),    // 29: peripety.api.testgen.v1.ResumeTestsResponse
+	(*RunTestsRequest)(nil),        // 30: peripety.api.testgen.v1.RunTestsRequest
+	(*RunTestsResponse)(nil),       // 31: peripety.api.testgen.v1.RunTestsResponse
+	(*GetTestRunRequest)(nil),      // 32: peripety.api.testgen.v1.GetTestRunRequest
+	(*GetTestRunResponse)(nil),     // 33: peripety.api.testgen.v1.GetTestRunResponse
+	(*ListTestRunsRequest)(nil),    // 34: peripety.api.testgen.v1.ListTestRunsRequest
+	(*ListTestRunsResponse)(nil),   // 35: peripety.api.testgen.v1.ListTestRunsResponse
+	(*ListTestTasksRequest)(nil),   // 36: peripety.api.testgen.v1.ListTestTasksRequest
+	(*TestTask)(nil),               // 37: peripety.api.testgen.v1.TestTask
+	(*ListTestTasksResponse)(nil),  // 38: peripety.api.testgen.v1.ListTestTasksResponse
+	(*CancelTestRunRequest)(nil),   // 39: peripety.api.testgen.v1.CancelTestRunRequest
+	(*CancelTestRunResponse)(nil),  // 40: peripety.api.testgen.v1.CancelTestRunResponse
+	(*DeleteTestRunRequest)(nil),   // 41: peripety.api.testgen.v1.DeleteTestRunRequest
+	(*DeleteTestRunResponse)(nil),  // 42: peripety.api.testgen.v1.DeleteTestRunResponse
+	(*ExportTestsRequest)(nil),     // 43: peripety.api.testgen.v1.ExportTestsRequest
+	(*ExportTestsResponse)(nil),    // 44: peripety.api.testgen.v1.ExportTestsResponse
+	nil,                            // 45: peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
+	nil,                            // 46: peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
+	nil,                            // 47: peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
+	(*TestGenEvent_Start)(nil),     // 48: peripety.api.testgen.v1.TestGenEvent.Start
+	(*TestGenEvent_Progress)(nil),  // 49: peripety.api.testgen.v1.TestGenEvent.Progress
+	(*TestGenEvent_Duplicate)(nil), // 50: peripety.api.testgen.v1.TestGenEvent.Duplicate
+	(*TestGenEvent_TestRan)(nil),   // 51: peripety.api.testgen.v1.TestGenEvent.TestRan
+	(*TestGenEvent_Complete)(nil),  // 52: peripety.api.testgen.v1.TestGenEvent.Complete
+	(*durationpb.Duration)(nil),    // 53: google.protobuf.Duration
+	(*v1.PolicySource)(nil),        // 54: peripety.api.policy.v1.PolicySource
+	(*v11.ActionCall)(nil),         // 55: peripety.api.common.v1.ActionCall
+	(*v11.Finding)(nil),            // 56: peripety.api.common.v1.Finding
+	(*v1.PolicyScenario)(nil),      // 57: peripety.api.policy.v1.PolicyScenario
+	(*v11.Coverage)(nil),           // 58: peripety.api.common.v1.Coverage
+	(*v11.MutationScore)(nil),      // 59: peripety.api.common.v1.MutationScore
+	(*v11.ModelUsage)(nil),         // 60: peripety.api.common.v1.ModelUsage
+	(*v11.ItemError)(nil),          // 61: peripety.api.common.v1.ItemError
+	(*timestamppb.Timestamp)(nil),  // 62: google.protobuf.Timestamp
+	(*v11.Budget)(nil),             // 63: peripety.api.common.v1.Budget
 }
 var file_peripety_api_testgen_v1_testgen_proto_depIdxs = []int32{
 	8,  // 0: peripety.api.testgen.v1.EnvironmentInfo.files:type_name -> peripety.api.testgen.v1.FilePreview
-	44, // 1: peripety.api.testgen.v1.CommandSubject.environment:type_name -> peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
-	52, // 2: peripety.api.testgen.v1.CommandSubject.timeout:type_name -> google.protobuf.Duration
-	53, // 3: peripety.api.testgen.v1.Subject.policy:type_name -> peripety.api.policy.v1.PolicySource
+	45, // 1: peripety.api.testgen.v1.CommandSubject.environment:type_name -> peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
+	53, // 2: peripety.api.testgen.v1.CommandSubject.timeout:type_name -> google.protobuf.Duration
+	54, // 3: peripety.api.testgen.v1.Subject.policy:type_name -> peripety.api.policy.v1.PolicySource
 	10, // 4: peripety.api.testgen.v1.Subject.command:type_name -> peripety.api.testgen.v1.CommandSubject
-	52, // 5: peripety.api.testgen.v1.TestGenConfig.max_total_time:type_name -> google.protobuf.Duration
-	54, // 6: peripety.api.testgen.v1.ScenarioStep.actions:type_name -> peripety.api.common.v1.ActionCall
+	53, // 5: peripety.api.testgen.v1.TestGenConfig.max_total_time:type_name -> google.protobuf.Duration
+	55, // 6: peripety.api.testgen.v1.ScenarioStep.actions:type_name -> peripety.api.common.v1.ActionCall
 	13, // 7: peripety.api.testgen.v1.ScenarioTest.steps:type_name -> peripety.api.testgen.v1.ScenarioStep
 	15, // 8: peripety.api.testgen.v1.CommandTest.call:type_name -> peripety.api.testgen.v1.PythonCall
-	1,  // 9: peripety.api.testgen.v1.TestVerdict.status:type_name -> peripety.api.testgen.v1.TestStatus
-	55, // 10: peripety.api.testgen.v1.TestVerdict.findings:type_name -> peripety.api.common.v1.Finding
-	14, // 11: peripety.api.testgen.v1.GeneratedTest.scenario:type_name -> peripety.api.testgen.v1.ScenarioTest
-	56, // 12: peripety.api.testgen.v1.GeneratedTest.policy:type_name -> peripety.api.policy.v1.PolicyScenario
-	16, // 13: peripety.api.testgen.v1.GeneratedTest.command:type_name -> peripety.api.testgen.v1.CommandTest
-	17, // 14: peripety.api.testgen.v1.GeneratedTest.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
-	3,  // 15: peripety.api.testgen.v1.Reflection.action:type_name -> peripety.api.testgen.v1.ReflectionAction
-	57, // 16: peripety.api.testgen.v1.Quality.coverage:type_name -> peripety.api.common.v1.Coverage
-	58, // 17: peripety.api.testgen.v1.Quality.mutation:type_name -> peripety.api.common.v1.MutationScore
-	45, // 18: peripety.api.testgen.v1.Quality.unmeasured_lines:type_name -> peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
-	46, // 19: peripety.api.testgen.v1.TestRunStats.category_rounds:type_name -> peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
-	59, // 20: peripety.api.testgen.v1.TestRunStats.usage:type_name -> peripety.api.common.v1.ModelUsage
-	52, // 21: peripety.api.testgen.v1.TestRunStats.duration:type_name -> google.protobuf.Duration
-	4,  // 22: peripety.api.testgen.v1.TestRunStats.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
-	20, // 23: peripety.api.testgen.v1.TestRunStats.quality:type_name -> peripety.api.testgen.v1.Quality
-	9,  // 24: peripety.api.testgen.v1.TestRun.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	0,  // 25: peripety.api.testgen.v1.TestRun.context:type_name -> peripety.api.testgen.v1.TaskContext
-	7,  // 26: peripety.api.testgen.v1.TestRun.categories:type_name -> peripety.api.testgen.v1.Category
-	12, // 27: peripety.api.testgen.v1.TestRun.config:type_name -> peripety.api.testgen.v1.TestGenConfig
-	2,  // 28: peripety.api.testgen.v1.TestRun.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	18, // 29: peripety.api.testgen.v1.TestRun.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
-	19, // 30: peripety.api.testgen.v1.TestRun.reflections:type_name -> peripety.api.testgen.v1.Reflection
-	21, // 31: peripety.api.testgen.v1.TestRun.stats:type_name -> peripety.api.testgen.v1.TestRunStats
-	60, // 32: peripety.api.testgen.v1.TestRun.error:type_name -> peripety.api.common.v1.ItemError
-	61, // 33: peripety.api.testgen.v1.TestRun.create_time:type_name -> google.protobuf.Timestamp
-	61, // 34: peripety.api.testgen.v1.TestRun.update_time:type_name -> google.protobuf.Timestamp
-	2,  // 35: peripety.api.testgen.v1.TestRunSummary.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	4,  // 36: peripety.api.testgen.v1.TestRunSummary.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
-	61, // 37: peripety.api.testgen.v1.TestRunSummary.create_time:type_name -> google.protobuf.Timestamp
-	61, // 38: peripety.api.testgen.v1.TestRunSummary.update_time:type_name -> google.protobuf.Timestamp
-	47, // 39: peripety.api.testgen.v1.TestGenEvent.start:type_name -> peripety.api.testgen.v1.TestGenEvent.Start
-	18, // 40: peripety.api.testgen.v1.TestGenEvent.test:type_name -> peripety.api.testgen.v1.GeneratedTest
-	48, // 41: peripety.api.testgen.v1.TestGenEvent.progress:type_name -> peripety.api.testgen.v1.TestGenEvent.Progress
-	19, // 42: peripety.api.testgen.v1.TestGenEvent.reflection:type_name -> peripety.api.testgen.v1.Reflection
-	49, // 43: peripety.api.testgen.v1.TestGenEvent.duplicate:type_name -> peripety.api.testgen.v1.TestGenEvent.Duplicate
-	50, // 44: peripety.api.testgen.v1.TestGenEvent.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
-	20, // 45: peripety.api.testgen.v1.TestGenEvent.measured:type_name -> peripety.api.testgen.v1.Quality
-	51, // 46: peripety.api.testgen.v1.TestGenEvent.complete:type_name -> peripety.api.testgen.v1.TestGenEvent.Complete
-	60, // 47: peripety.api.testgen.v1.TestGenEvent.error:type_name -> peripety.api.common.v1.ItemError
-	9,  // 48: peripety.api.testgen.v1.GenerateTestsRequest.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	0,  // 49: peripety.api.testgen.v1.GenerateTestsRequest.context:type_name -> peripety.api.testgen.v1.TaskContext
-	7,  // 50: peripety.api.testgen.v1.GenerateTestsRequest.categories:type_name -> peripety.api.testgen.v1.Category
-	12, // 51: peripety.api.testgen.v1.GenerateTestsRequest.config:type_name -> peripety.api.testgen.v1.TestGenConfig
-	11, // 52: peripety.api.testgen.v1.GenerateTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
-	62, // 53: peripety.api.testgen.v1.GenerateTestsRequest.budget:type_name -> peripety.api.common.v1.Budget
-	24, // 54: peripety.api.testgen.v1.GenerateTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
-	24, // 55: peripety.api.testgen.v1.ResumeTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
-	18, // 56: peripety.api.testgen.v1.RunTestsRequest.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
-	11, // 57: peripety.api.testgen.v1.RunTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
-	50, // 58: peripety.api.testgen.v1.RunTestsResponse.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
-	20, // 59: peripety.api.testgen.v1.RunTestsResponse.measured:type_name -> peripety.api.testgen.v1.Quality
-	22, // 60: peripety.api.testgen.v1.GetTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
-	23, // 61: peripety.api.testgen.v1.ListTestRunsResponse.runs:type_name -> peripety.api.testgen.v1.TestRunSummary
-	9,  // 62: peripety.api.testgen.v1.TestTask.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	36, // 63: peripety.api.testgen.v1.ListTestTasksResponse.tasks:type_name -> peripety.api.testgen.v1.TestTask
-	22, // 64: peripety.api.testgen.v1.CancelTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
-	6,  // 65: peripety.api.testgen.v1.ExportTestsRequest.format:type_name -> peripety.api.testgen.v1.TestFormat
-	9,  // 66: peripety.api.testgen.v1.TestGenEvent.Start.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	7,  // 67: peripety.api.testgen.v1.TestGenEvent.Start.categories:type_name -> peripety.api.testgen.v1.Category
-	2,  // 68: peripety.api.testgen.v1.TestGenEvent.Progress.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	18, // 69: peripety.api.testgen.v1.TestGenEvent.Duplicate.test:type_name -> peripety.api.testgen.v1.GeneratedTest
-	5,  // 70: peripety.api.testgen.v1.TestGenEvent.Duplicate.level:type_name -> peripety.api.testgen.v1.DuplicateLevel
-	17, // 71: peripety.api.testgen.v1.TestGenEvent.TestRan.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
-	21, // 72: peripety.api.testgen.v1.TestGenEvent.Complete.stats:type_name -> peripety.api.testgen.v1.TestRunStats
-	25, // 73: peripety.api.testgen.v1.TestGenService.GenerateTests:input_type -> peripety.api.testgen.v1.GenerateTestsRequest
-	27, // 74: peripety.api.testgen.v1.TestGenService.ResumeTests:input_type -> peripety.api.testgen.v1.ResumeTestsRequest
-	29, // 75: peripety.api.testgen.v1.TestGenService.RunTests:input_type -> peripety.api.testgen.v1.RunTestsRequest
-	31, // 76: peripety.api.testgen.v1.TestGenService.GetTestRun:input_type -> peripety.api.testgen.v1.GetTestRunRequest
-	33, // 77: peripety.api.testgen.v1.TestGenService.ListTestRuns:input_type -> peripety.api.testgen.v1.ListTestRunsRequest
-	35, // 78: peripety.api.testgen.v1.TestGenService.ListTestTasks:input_type -> peripety.api.testgen.v1.ListTestTasksRequest
-	38, // 79: peripety.api.testgen.v1.TestGenService.CancelTestRun:input_type -> peripety.api.testgen.v1.CancelTestRunRequest
-	40, // 80: peripety.api.testgen.v1.TestGenService.DeleteTestRun:input_type -> peripety.api.testgen.v1.DeleteTestRunRequest
-	42, // 81: peripety.api.testgen.v1.TestGenService.ExportTests:input_type -> peripety.api.testgen.v1.ExportTestsRequest
-	26, // 82: peripety.api.testgen.v1.TestGenService.GenerateTests:output_type -> peripety.api.testgen.v1.GenerateTestsResponse
-	28, // 83: peripety.api.testgen.v1.TestGenService.ResumeTests:output_type -> peripety.api.testgen.v1.ResumeTestsResponse
-	30, // 84: peripety.api.testgen.v1.TestGenService.RunTests:output_type -> peripety.api.testgen.v1.RunTestsResponse
-	32, // 85: peripety.api.testgen.v1.TestGenService.GetTestRun:output_type -> peripety.api.testgen.v1.GetTestRunResponse
-	34, // 86: peripety.api.testgen.v1.TestGenService.ListTestRuns:output_type -> peripety.api.testgen.v1.ListTestRunsResponse
-	37, // 87: peripety.api.testgen.v1.TestGenService.ListTestTasks:output_type -> peripety.api.testgen.v1.ListTestTasksResponse
-	39, // 88: peripety.api.testgen.v1.TestGenService.CancelTestRun:output_type -> peripety.api.testgen.v1.CancelTestRunResponse
-	41, // 89: peripety.api.testgen.v1.TestGenService.DeleteTestRun:output_type -> peripety.api.testgen.v1.DeleteTestRunResponse
-	43, // 90: peripety.api.testgen.v1.TestGenService.ExportTests:output_type -> peripety.api.testgen.v1.ExportTestsResponse
-	82, // [82:91] is the sub-list for method output_type
-	73, // [73:82] is the sub-list for method input_type
-	73, // [73:73] is the sub-list for extension type_name
-	73, // [73:73] is the sub-list for extension extendee
-	0,  // [0:73] is the sub-list for field type_name
+	16, // 9: peripety.api.testgen.v1.CommandTest.files:type_name -> peripety.api.testgen.v1.TestFile
+	16, // 10: peripety.api.testgen.v1.CommandTest.expect_files:type_name -> peripety.api.testgen.v1.TestFile
+	1,  // 11: peripety.api.testgen.v1.TestVerdict.status:type_name -> peripety.api.testgen.v1.TestStatus
+	56, // 12: peripety.api.testgen.v1.TestVerdict.findings:type_name -> peripety.api.common.v1.Finding
+	14, // 13: peripety.api.testgen.v1.GeneratedTest.scenario:type_name -> peripety.api.testgen.v1.ScenarioTest
+	57, // 14: peripety.api.testgen.v1.GeneratedTest.policy:type_name -> peripety.api.policy.v1.PolicyScenario
+	17, // 15: peripety.api.testgen.v1.GeneratedTest.command:type_name -> peripety.api.testgen.v1.CommandTest
+	18, // 16: peripety.api.testgen.v1.GeneratedTest.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
+	3,  // 17: peripety.api.testgen.v1.Reflection.action:type_name -> peripety.api.testgen.v1.ReflectionAction
+	58, // 18: peripety.api.testgen.v1.Quality.coverage:type_name -> peripety.api.common.v1.Coverage
+	59, // 19: peripety.api.testgen.v1.Quality.mutation:type_name -> peripety.api.common.v1.MutationScore
+	46, // 20: peripety.api.testgen.v1.Quality.unmeasured_lines:type_name -> peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
+	47, // 21: peripety.api.testgen.v1.TestRunStats.category_rounds:type_name -> peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
+	60, // 22: peripety.api.testgen.v1.TestRunStats.usage:type_name -> peripety.api.common.v1.ModelUsage
+	53, // 23: peripety.api.testgen.v1.TestRunStats.duration:type_name -> google.protobuf.Duration
+	4,  // 24: peripety.api.testgen.v1.TestRunStats.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
+	21, // 25: peripety.api.testgen.v1.TestRunStats.quality:type_name -> peripety.api.testgen.v1.Quality
+	9,  // 26: peripety.api.testgen.v1.TestRun.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	0,  // 27: peripety.api.testgen.v1.TestRun.context:type_name -> peripety.api.testgen.v1.TaskContext
+	7,  // 28: peripety.api.testgen.v1.TestRun.categories:type_name -> peripety.api.testgen.v1.Category
+	12, // 29: peripety.api.testgen.v1.TestRun.config:type_name -> peripety.api.testgen.v1.TestGenConfig
+	2,  // 30: peripety.api.testgen.v1.TestRun.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	19, // 31: peripety.api.testgen.v1.TestRun.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
+	20, // 32: peripety.api.testgen.v1.TestRun.reflections:type_name -> peripety.api.testgen.v1.Reflection
+	22, // 33: peripety.api.testgen.v1.TestRun.stats:type_name -> peripety.api.testgen.v1.TestRunStats
+	61, // 34: peripety.api.testgen.v1.TestRun.error:type_name -> peripety.api.common.v1.ItemError
+	62, // 35: peripety.api.testgen.v1.TestRun.create_time:type_name -> google.protobuf.Timestamp
+	62, // 36: peripety.api.testgen.v1.TestRun.update_time:type_name -> google.protobuf.Timestamp
+	2,  // 37: peripety.api.testgen.v1.TestRunSummary.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	4,  // 38: peripety.api.testgen.v1.TestRunSummary.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
+	62, // 39: peripety.api.testgen.v1.TestRunSummary.create_time:type_name -> google.protobuf.Timestamp
+	62, // 40: peripety.api.testgen.v1.TestRunSummary.update_time:type_name -> google.protobuf.Timestamp
+	48, // 41: peripety.api.testgen.v1.TestGenEvent.start:type_name -> peripety.api.testgen.v1.TestGenEvent.Start
+	19, // 42: peripety.api.testgen.v1.TestGenEvent.test:type_name -> peripety.api.testgen.v1.GeneratedTest
+	49, // 43: peripety.api.testgen.v1.TestGenEvent.progress:type_name -> peripety.api.testgen.v1.TestGenEvent.Progress
+	20, // 44: peripety.api.testgen.v1.TestGenEvent.reflection:type_name -> peripety.api.testgen.v1.Reflection
+	50, // 45: peripety.api.testgen.v1.TestGenEvent.duplicate:type_name -> peripety.api.testgen.v1.TestGenEvent.Duplicate
+	51, // 46: peripety.api.testgen.v1.TestGenEvent.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
+	21, // 47: peripety.api.testgen.v1.TestGenEvent.measured:type_name -> peripety.api.testgen.v1.Quality
+	52, // 48: peripety.api.testgen.v1.TestGenEvent.complete:type_name -> peripety.api.testgen.v1.TestGenEvent.Complete
+	61, // 49: peripety.api.testgen.v1.TestGenEvent.error:type_name -> peripety.api.common.v1.ItemError
+	9,  // 50: peripety.api.testgen.v1.GenerateTestsRequest.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	0,  // 51: peripety.api.testgen.v1.GenerateTestsRequest.context:type_name -> peripety.api.testgen.v1.TaskContext
+	7,  // 52: peripety.api.testgen.v1.GenerateTestsRequest.categories:type_name -> peripety.api.testgen.v1.Category
+	12, // 53: peripety.api.testgen.v1.GenerateTestsRequest.config:type_name -> peripety.api.testgen.v1.TestGenConfig
+	11, // 54: peripety.api.testgen.v1.GenerateTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
+	63, // 55: peripety.api.testgen.v1.GenerateTestsRequest.budget:type_name -> peripety.api.common.v1.Budget
+	25, // 56: peripety.api.testgen.v1.GenerateTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
+	25, // 57: peripety.api.testgen.v1.ResumeTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
+	19, // 58: peripety.api.testgen.v1.RunTestsRequest.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
+	11, // 59: peripety.api.testgen.v1.RunTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
+	51, // 60: peripety.api.testgen.v1.RunTestsResponse.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
+	21, // 61: peripety.api.testgen.v1.RunTestsResponse.measured:type_name -> peripety.api.testgen.v1.Quality
+	23, // 62: peripety.api.testgen.v1.GetTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
+	24, // 63: peripety.api.testgen.v1.ListTestRunsResponse.runs:type_name -> peripety.api.testgen.v1.TestRunSummary
+	9,  // 64: peripety.api.testgen.v1.TestTask.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	37, // 65: peripety.api.testgen.v1.ListTestTasksResponse.tasks:type_name -> peripety.api.testgen.v1.TestTask
+	23, // 66: peripety.api.testgen.v1.CancelTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
+	6,  // 67: peripety.api.testgen.v1.ExportTestsRequest.format:type_name -> peripety.api.testgen.v1.TestFormat
+	9,  // 68: peripety.api.testgen.v1.TestGenEvent.Start.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	7,  // 69: peripety.api.testgen.v1.TestGenEvent.Start.categories:type_name -> peripety.api.testgen.v1.Category
+	2,  // 70: peripety.api.testgen.v1.TestGenEvent.Progress.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	19, // 71: peripety.api.testgen.v1.TestGenEvent.Duplicate.test:type_name -> peripety.api.testgen.v1.GeneratedTest
+	5,  // 72: peripety.api.testgen.v1.TestGenEvent.Duplicate.level:type_name -> peripety.api.testgen.v1.DuplicateLevel
+	18, // 73: peripety.api.testgen.v1.TestGenEvent.TestRan.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
+	22, // 74: peripety.api.testgen.v1.TestGenEvent.Complete.stats:type_name -> peripety.api.testgen.v1.TestRunStats
+	26, // 75: peripety.api.testgen.v1.TestGenService.GenerateTests:input_type -> peripety.api.testgen.v1.GenerateTestsRequest
+	28, // 76: peripety.api.testgen.v1.TestGenService.ResumeTests:input_type -> peripety.api.testgen.v1.ResumeTestsRequest
+	30, // 77: peripety.api.testgen.v1.TestGenService.RunTests:input_type -> peripety.api.testgen.v1.RunTestsRequest
+	32, // 78: peripety.api.testgen.v1.TestGenService.GetTestRun:input_type -> peripety.api.testgen.v1.GetTestRunRequest
+	34, // 79: peripety.api.testgen.v1.TestGenService.ListTestRuns:input_type -> peripety.api.testgen.v1.ListTestRunsRequest
+	36, // 80: peripety.api.testgen.v1.TestGenService.ListTestTasks:input_type -> peripety.api.testgen.v1.ListTestTasksRequest
+	39, // 81: peripety.api.testgen.v1.TestGenService.CancelTestRun:input_type -> peripety.api.testgen.v1.CancelTestRunRequest
+	41, // 82: peripety.api.testgen.v1.TestGenService.DeleteTestRun:input_type -> peripety.api.testgen.v1.DeleteTestRunRequest
+	43, // 83: peripety.api.testgen.v1.TestGenService.ExportTests:input_type -> peripety.api.testgen.v1.ExportTestsRequest
+	27, // 84: peripety.api.testgen.v1.TestGenService.GenerateTests:output_type -> peripety.api.testgen.v1.GenerateTestsResponse
+	29, // 85: peripety.api.testgen.v1.TestGenService.ResumeTests:output_type -> peripety.api.testgen.v1.ResumeTestsResponse
+	31, // 86: peripety.api.testgen.v1.TestGenService.RunTests:output_type -> peripety.api.testgen.v1.RunTestsResponse
+	33, // 87: peripety.api.testgen.v1.TestGenService.GetTestRun:output_type -> peripety.api.testgen.v1.GetTestRunResponse
+	35, // 88: peripety.api.testgen.v1.TestGenService.ListTestRuns:output_type -> peripety.api.testgen.v1.ListTestRunsResponse
+	38, // 89: peripety.api.testgen.v1.TestGenService.ListTestTasks:output_type -> peripety.api.testgen.v1.ListTestTasksResponse
+	40, // 90: peripety.api.testgen.v1.TestGenService.CancelTestRun:output_type -> peripety.api.testgen.v1.CancelTestRunResponse
+	42, // 91: peripety.api.testgen.v1.TestGenService.DeleteTestRun:output_type -> peripety.api.testgen.v1.DeleteTestRunResponse
+	44, // 92: peripety.api.testgen.v1.TestGenService.ExportTests:output_type -> peripety.api.testgen.v1.ExportTestsResponse
+	84, // [84:93] is the sub-list for method output_type
+	75, // [75:84] is the sub-list for method input_type
+	75, // [75:75] is the sub-list for extension type_name
+	75, // [75:75] is the sub-list for extension extendee
+	0,  // [0:75] is the sub-list for field type_name
 }
 
 func init() { file_peripety_api_testgen_v1_testgen_proto_init() }
@@ -4503,15 +4660,16 @@ func file_peripety_api_testgen_v1_testgen_proto_init() {
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[6].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[7].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[9].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[11].OneofWrappers = []any{
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[10].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[12].OneofWrappers = []any{
 		(*GeneratedTest_Scenario)(nil),
 		(*GeneratedTest_Policy)(nil),
 		(*GeneratedTest_Command)(nil),
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[12].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[14].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[13].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[15].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[17].OneofWrappers = []any{
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[16].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[18].OneofWrappers = []any{
 		(*TestGenEvent_Start_)(nil),
 		(*TestGenEvent_Test)(nil),
 		(*TestGenEvent_Progress_)(nil),
@@ -4522,19 +4680,19 @@ func file_peripety_api_testgen_v1_testgen_proto_init() {
 		(*TestGenEvent_Complete_)(nil),
 		(*TestGenEvent_Error)(nil),
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[23].OneofWrappers = []any{
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[24].OneofWrappers = []any{
 		(*RunTestsResponse_TestRan)(nil),
 		(*RunTestsResponse_Measured)(nil),
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[40].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[41].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[42].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_peripety_api_testgen_v1_testgen_proto_rawDesc), len(file_peripety_api_testgen_v1_testgen_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   45,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

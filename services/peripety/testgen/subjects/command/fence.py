@@ -231,10 +231,10 @@ class _Fence:
         if self._rules["source"] is not None:
             _copy_directory(self._rules["source"], work, self._rules["source"])
         for name, content in self._rules["files"].items():
-            path = os.path.join(work, name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb") as file:
-                file.write(base64.b64decode(content))
+            try:
+                _write_file(work, name, base64.b64decode(content))
+            except OSError as error:
+                _report_end(self._rules["report"], "not_started", f"cannot write {name}: {error.strerror}")
         if self._user is not None:
             _give_to(self._user, prefix + self._place)
 
@@ -550,6 +550,27 @@ def _copy_directory(source: str, target: str, outer: str) -> None:
                 while block := file.read(1 << 20):
                     copy.write(block)
             os.chmod(path, entry.stat().st_mode & 0o777 | 0o600)
+
+
+def _write_file(directory: str, name: str, content: bytes) -> None:
+    """Write a file in a directory in place of an existing one. Links are not followed."""
+    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        *folders, last = name.split("/")
+        for part in folders:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=folder)
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        with suppress(FileNotFoundError):
+            os.unlink(last, dir_fd=folder)
+        with os.fdopen(
+            os.open(last, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder), "wb"
+        ) as file:
+            file.write(content)
+    finally:
+        os.close(folder)
 
 
 def _give_to(user: int, place: str) -> None:

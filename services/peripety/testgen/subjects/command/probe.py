@@ -327,22 +327,34 @@ def _run_mutants(descriptor: int, job: Any) -> bool:
         os.mkdir(place)
         work = os.path.join(place, "work")
         shutil.copytree(original, work, symlinks=True)
-        out = os.path.join(place, "out")
+        out, err = os.path.join(place, "out"), os.path.join(place, "err")
         began = time.monotonic()
         child = os.fork()
         if not child:
-            become(work, out, stdin)
+            become(work, out, stdin, err)
             _replace_code(work, mutant, codes)
             return True
         status = wait_for(child, seconds)
         taken = time.monotonic() - began
-        with open(out, "rb") as file:
-            written = file.read(_MAX_OUTPUT_BYTES)
-        report_result(descriptor, {"exit_code": status, "stdout": base64.b64encode(written).decode()})
+        result = {"exit_code": status, "stdout": _encode_file(out), "stderr": _encode_file(err, work)}
+        result["files"] = {name: _encode_file(os.path.join(work, name)) for name in job["read_back"]}
+        report_result(descriptor, result)
         if mutant is None:
             seconds = min(seconds, max(_MIN_SECONDS, _SLOWDOWN * taken))
         shutil.rmtree(place, ignore_errors=True)
     return False
+
+
+def _encode_file(path: str, directory: str = "") -> str | None:
+    """Return the beginning of a file in base64, with `.` for a directory; None for a missing file."""
+    try:
+        with open(path, "rb") as file:
+            written = file.read(_MAX_OUTPUT_BYTES)
+    except OSError:
+        return None
+    if directory:
+        written = written.replace(os.fsencode(directory), b".")
+    return base64.b64encode(written).decode()
 
 
 def _run_and_leave(job: Any, arguments: list[str]) -> None:
@@ -363,8 +375,8 @@ def _run_and_leave(job: Any, arguments: list[str]) -> None:
     os._exit((code or 0) & 0xFF if code is None or isinstance(code, int) else 1)
 
 
-def become(work: str, out: str, stdin: bytes) -> None:
-    """Make a forked process the one of a program: its directory, its input and its output."""
+def become(work: str, out: str, stdin: bytes, err: str = os.devnull) -> None:
+    """Make a forked process the one of a program: its directory, its input and its outputs."""
     os.setsid()
     os.chdir(work)
     given = os.path.join(os.path.dirname(work), "in")
@@ -373,7 +385,7 @@ def become(work: str, out: str, stdin: bytes) -> None:
     for name, mode, descriptor in (
         (given, os.O_RDONLY, 0),
         (out, os.O_WRONLY | os.O_CREAT, 1),
-        (os.devnull, os.O_WRONLY, 2),
+        (err, os.O_WRONLY | os.O_CREAT, 2),
     ):
         opened = os.open(name, mode, 0o600)
         os.dup2(opened, descriptor)

@@ -141,11 +141,15 @@ class ProgramInput:
         arguments: the arguments after those of the command.
         stdin: the standard input.
         call: statements to run in place of the command; None for the command.
+        files: files to write before the run, each with its content.
+        read_back: paths of files whose contents are results.
     """
 
     arguments: tuple[str, ...] = ()
     stdin: bytes = b""
     call: PythonCall | None = None
+    files: tuple[tuple[str, bytes], ...] = ()
+    read_back: tuple[str, ...] = ()
 
     def to_job(self) -> dict[str, Any]:
         """Return the input for a probe."""
@@ -351,15 +355,16 @@ class PythonProgram:
         left = [one for one in mutant_ids if one not in self._hanging]
         for start in range(0, len(left), _MUTANTS_PER_PROCESS):
             batch = left[start : start + _MUTANTS_PER_PROCESS]
-            job = {"modules": imported, "mutants": [self._source_of(one) for one in batch]}
+            job = {
+                "modules": imported,
+                "mutants": [self._source_of(one) for one in batch],
+                "read_back": given.read_back,
+            }
             results = self._probe("mutants", job, given, self._timeout * (len(batch) + 2)) or ()
             for mutant_id, result in zip((None, *batch), results, strict=False):
                 if mutant_id is not None and result["exit_code"] is None:
                     self._hanging.add(mutant_id)
-                yield (
-                    mutant_id,
-                    ProcessOutput(result["exit_code"], base64.b64decode(result["stdout"]), b""),
-                )
+                yield mutant_id, _output_of(result)
 
     def _source_of(self, mutant_id: str) -> tuple[str, str]:
         key, inner = self._mutants[mutant_id]
@@ -402,6 +407,7 @@ class PythonProgram:
             self._sandbox.run(
                 (*argv, *self._command.arguments, *given.arguments),
                 given.stdin,
+                dict(given.files),
                 descriptors=(report.fileno(),),
                 timeout_seconds=timeout_seconds,
             )
@@ -433,8 +439,17 @@ def run_python_call(started: ProgramCommand, sandbox: Sandbox, given: ProgramInp
         return sandbox.run(
             (*started.interpreter, probe.__file__, "call", str(report.fileno())),
             given.stdin,
+            dict(given.files),
+            given.read_back,
             descriptors=(report.fileno(),),
         )
+
+
+def _output_of(result: Mapping[str, Any]) -> ProcessOutput:
+    """Return the output of a run from a result of the probe."""
+    files = {name: None if data is None else base64.b64decode(data) for name, data in result["files"].items()}
+    stdout, stderr = (base64.b64decode(result[name] or "") for name in ("stdout", "stderr"))
+    return ProcessOutput(result["exit_code"], stdout, stderr, files)
 
 
 _MAX_TRACED_RUNS = 256

@@ -82,6 +82,8 @@ _MAX_SOURCE_CHARACTERS = 60 * 1024
 _MAX_OBSERVED_BYTES = 4 * 1024
 _MAX_ARGUMENTS = 100
 _MAX_ARGUMENT_BYTES = 64 * 1024
+_MAX_FILES = 20
+_MAX_FILE_BYTES = 32 * 1024
 _BODY_SCHEMA = {
     "type": "object",
     "description": "One run of the command.",
@@ -96,8 +98,32 @@ _BODY_SCHEMA = {
             "type": ["integer", "null"],
             "description": "The required exit code; null for any.",
         },
+        "stderr": {
+            "type": ["string", "null"],
+            "description": "Text that standard error must contain; empty if it must be empty; null for any.",
+        },
+        "files": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+                "required": ["path", "content"],
+                "additionalProperties": False,
+            },
+            "description": "Text files to write before the run, in the working directory; usually empty.",
+        },
+        "expected_files": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"path": {"type": "string"}, "content": {"type": ["string", "null"]}},
+                "required": ["path", "content"],
+                "additionalProperties": False,
+            },
+            "description": "Required files after the run; content null for a file that must not exist.",
+        },
     },
-    "required": ["arguments", "stdin", "exit_code"],
+    "required": ["arguments", "stdin", "exit_code", "stderr", "files", "expected_files"],
     "additionalProperties": False,
 }
 _BODY_FORM = BodySchema(_BODY_SCHEMA)
@@ -236,18 +262,18 @@ class CommandSubject:
                     "NOT_EXECUTABLE", "/call", "calls a function, and the command is not a Python program"
                 ),
             )
-        return _BODY_FORM.validate_body(body) or [*_argument_problems(body)]
+        return _BODY_FORM.validate_body(body) or [*_argument_problems(body), *_file_problems(body)]
 
     def soundness(self, test: TestCase) -> Sequence[Finding]:
-        """Return `STUB` for a test without expected output and exit code."""
-        if test.expected_output is None and (test.body or {}).get("exit_code") is None:
+        """Return `STUB` for a test without any expectation."""
+        if not expects_anything(test):
             return (Finding("STUB", "", "no expected output or exit code; add one of them"),)
         return ()
 
     def same_input(self, body: Mapping[str, Any]) -> Any:
-        """Return the arguments and the standard input, or the call."""
+        """Return the arguments, the standard input and the files, or the call."""
         given = {"arguments": [*(body.get("arguments") or ())], "stdin": body.get("stdin") or ""}
-        return given | ({"call": body["call"]} if body.get("call") else {})
+        return given | {name: body[name] for name in ("call", "files") if body.get(name)}
 
     def run(self, test: TestCase) -> RunResult:
         """Run the command once."""
@@ -324,7 +350,8 @@ class CommandSubject:
         given = input_of(body)
         if given.call is not None and self._started is not None:
             return self._redact(run_python_call(self._started, self._sandbox, given))
-        return self._redact(self._sandbox.run((*self._argv, *given.arguments), given.stdin))
+        argv = (*self._argv, *given.arguments)
+        return self._redact(self._sandbox.run(argv, given.stdin, dict(given.files), given.read_back))
 
     def _run_mutants(
         self,
@@ -338,7 +365,8 @@ class CommandSubject:
 
     def _redact(self, output: ProcessOutput) -> ProcessOutput:
         stdout, stderr = map(self._redactor.redact, (output.stdout, output.stderr))
-        return replace(output, stdout=stdout, stderr=stderr)
+        files = {name: data and self._redactor.redact(data) for name, data in output.files.items()}
+        return replace(output, stdout=stdout, stderr=stderr, files=files)
 
     def _covered_targets(self, body: Mapping[str, Any]) -> frozenset[str]:
         program = self._program
@@ -364,7 +392,16 @@ def input_of(body: Mapping[str, Any]) -> ProgramInput:
         tuple(map(str, body.get("arguments") or ())),
         (body.get("stdin") or "").encode(errors="surrogateescape"),
         PythonCall(str(call["module"]), str(call["code"])) if call else None,
+        tuple((file["path"], file["content"].encode(errors="replace")) for file in body.get("files") or ()),
+        tuple(file["path"] for file in body.get("expected_files") or ()),
     )
+
+
+def expects_anything(test: TestCase) -> bool:
+    """Return True if a test has an expectation."""
+    body = test.body or {}
+    expected = (test.expected_output, body.get("exit_code"), body.get("stderr"))
+    return any(one is not None for one in expected) or bool(body.get("expected_files"))
 
 
 def _argument_problems(body: Mapping[str, Any]) -> Iterator[Finding]:
@@ -377,6 +414,24 @@ def _argument_problems(body: Mapping[str, Any]) -> Iterator[Finding]:
     for index, argument in enumerate(arguments):
         if "\0" in argument:
             yield Finding("BAD_ARGUMENT", f"/arguments/{index}", "contains NUL; leave it out")
+
+
+def _file_problems(body: Mapping[str, Any]) -> Iterator[Finding]:
+    for kind in ("files", "expected_files"):
+        files = body.get(kind) or ()
+        if len(files) > _MAX_FILES:
+            yield Finding("TOO_MANY_FILES", f"/{kind}", f"has more than {_MAX_FILES} files")
+        for index, file in enumerate(files):
+            place = f"/{kind}/{index}"
+            parts = str(file.get("path") or "").split("/")
+            if "\0" in "".join(parts) or not {"", ".", ".."}.isdisjoint(parts):
+                message = "is not a path in the working directory; use one such as data/input.txt"
+                yield Finding("BAD_FILE_PATH", f"{place}/path", message)
+            if kind == "files" and file.get("content") is None:
+                yield Finding("BODY_INVALID", f"{place}/content", "is missing; add the content of the file")
+    size = sum(len((file.get("content") or "").encode(errors="replace")) for file in body.get("files") or ())
+    if size > _MAX_FILE_BYTES:
+        yield Finding("TOO_MANY_FILES", "/files", f"has more than {_MAX_FILE_BYTES} bytes; shorten them")
 
 
 def _unmet_expectations(test: TestCase, output: ProcessOutput) -> Iterator[Finding]:
@@ -392,6 +447,26 @@ def _unmet_expectations(test: TestCase, output: ProcessOutput) -> Iterator[Findi
     if expected is not None and expected.rstrip() != output.stdout.decode(errors="replace").rstrip():
         than = f"what its source requires: {test.source}" if test.source else "the expected one"
         yield Finding("EXPECTATION_NOT_MET", "", f"the output differs from {than}")
+    yield from _unmet_errors((test.body or {}).get("stderr"), output.stderr.decode(errors="replace"))
+    for index, file in enumerate((test.body or {}).get("expected_files") or ()):
+        if not _has_content(output.files.get(file["path"]), file["content"]):
+            message = f"the file {file['path']} is missing, or its content differs"
+            if file["content"] is None:
+                message = f"the file {file['path']} exists; expected none"
+            yield Finding("EXPECTATION_NOT_MET", f"/expected_files/{index}", message)
+
+
+def _unmet_errors(wanted: str | None, written: str) -> Iterator[Finding]:
+    if wanted == "" and written.strip():
+        yield Finding("EXPECTATION_NOT_MET", "/stderr", "standard error is not empty")
+    elif wanted is not None and wanted.strip() not in written:
+        yield Finding("EXPECTATION_NOT_MET", "/stderr", f"standard error does not contain {wanted[:200]!r}")
+
+
+def _has_content(found: bytes | None, wanted: str | None) -> bool:
+    if found is None or wanted is None:
+        return found is wanted
+    return found.decode(errors="replace").rstrip() == wanted.rstrip()
 
 
 def _format_output(output: ProcessOutput) -> str:
@@ -400,9 +475,13 @@ def _format_output(output: ProcessOutput) -> str:
     for name, data in (("stdout", output.stdout), ("stderr", output.stderr)):
         if data:
             told.append(f"{name}: {data.decode(errors='replace').rstrip()}")
+    for name, content in output.files.items():
+        shown = "missing" if content is None else content.decode(errors="replace").rstrip()
+        told.append(f"file {name}: {shown}")
     return "\n".join(told).encode()[:_MAX_OBSERVED_BYTES].decode(errors="ignore")
 
 
 def _output_digest(output: ProcessOutput) -> str:
-    parts = (str(output.exit_code).encode(), output.stdout, output.stderr)
+    files = (data or b"" for data in output.files.values())
+    parts = (str(output.exit_code).encode(), output.stdout, output.stderr, *files)
     return sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()

@@ -247,6 +247,10 @@ class _TestFormatEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TestFormat
     """One JSON document."""
     TEST_FORMAT_JUNIT: _TestFormat.ValueType  # 3
     """A JUnit report of the last execution of the tests."""
+    TEST_FORMAT_SARIF: _TestFormat.ValueType  # 4
+    """A SARIF 2.1.0 report of the findings: the tests with a source that fail, with the place of the source."""
+    TEST_FORMAT_MARKDOWN: _TestFormat.ValueType  # 5
+    """A summary in Markdown: the findings, the measurements and the result of each test."""
 
 class TestFormat(_TestFormat, metaclass=_TestFormatEnumTypeWrapper):
     """File format of exported tests."""
@@ -259,6 +263,10 @@ TEST_FORMAT_JSON: TestFormat.ValueType  # 2
 """One JSON document."""
 TEST_FORMAT_JUNIT: TestFormat.ValueType  # 3
 """A JUnit report of the last execution of the tests."""
+TEST_FORMAT_SARIF: TestFormat.ValueType  # 4
+"""A SARIF 2.1.0 report of the findings: the tests with a source that fail, with the place of the source."""
+TEST_FORMAT_MARKDOWN: TestFormat.ValueType  # 5
+"""A summary in Markdown: the findings, the measurements and the result of each test."""
 Global___TestFormat: _TypeAlias = TestFormat  # noqa: Y015
 
 @_typing.final
@@ -707,6 +715,34 @@ class PythonCall(_message.Message):
 Global___PythonCall: _TypeAlias = PythonCall  # noqa: Y015
 
 @_typing.final
+class TestFile(_message.Message):
+    """A text file in the working directory of a test."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    """Required. Path, relative to the working directory."""
+    content: _builtins.str
+    """Content; unset only in an expectation, if the file must not exist."""
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        content: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "content", b"content"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "content", b"content", "path", b"path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
+    _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
+
+Global___TestFile: _TypeAlias = TestFile  # noqa: Y015
+
+@_typing.final
 class CommandTest(_message.Message):
     """A test on a command: input and expectations."""
 
@@ -716,10 +752,15 @@ class CommandTest(_message.Message):
     STDIN_FIELD_NUMBER: _builtins.int
     EXPECT_EXIT_CODE_FIELD_NUMBER: _builtins.int
     CALL_FIELD_NUMBER: _builtins.int
+    EXPECT_STDERR_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
+    EXPECT_FILES_FIELD_NUMBER: _builtins.int
     stdin: _builtins.bytes
     """Standard input."""
     expect_exit_code: _builtins.int
     """Expected exit code; unset for any."""
+    expect_stderr: _builtins.str
+    """Text that standard error must contain; empty if standard error must be empty; unset for any."""
     @_builtins.property
     def arguments(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Arguments after those of the subject."""
@@ -728,6 +769,14 @@ class CommandTest(_message.Message):
     def call(self) -> Global___PythonCall:
         """Statements to run in place of the command; unset for the command itself."""
 
+    @_builtins.property
+    def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___TestFile]:
+        """Files that are written before the run; they replace those of the working directory."""
+
+    @_builtins.property
+    def expect_files(self) -> _containers.RepeatedCompositeFieldContainer[Global___TestFile]:
+        """Expected files after the run."""
+
     def __init__(
         self,
         *,
@@ -735,19 +784,26 @@ class CommandTest(_message.Message):
         stdin: _builtins.bytes = ...,
         expect_exit_code: _builtins.int | None = ...,
         call: Global___PythonCall | None = ...,
+        expect_stderr: _builtins.str | None = ...,
+        files: _abc.Iterable[Global___TestFile] | None = ...,
+        expect_files: _abc.Iterable[Global___TestFile] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_call", b"_call", "_expect_exit_code", b"_expect_exit_code", "call", b"call", "expect_exit_code", b"expect_exit_code"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_call", b"_call", "_expect_exit_code", b"_expect_exit_code", "_expect_stderr", b"_expect_stderr", "call", b"call", "expect_exit_code", b"expect_exit_code", "expect_stderr", b"expect_stderr"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_call", b"_call", "_expect_exit_code", b"_expect_exit_code", "arguments", b"arguments", "call", b"call", "expect_exit_code", b"expect_exit_code", "stdin", b"stdin"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_call", b"_call", "_expect_exit_code", b"_expect_exit_code", "_expect_stderr", b"_expect_stderr", "arguments", b"arguments", "call", b"call", "expect_exit_code", b"expect_exit_code", "expect_files", b"expect_files", "expect_stderr", b"expect_stderr", "files", b"files", "stdin", b"stdin"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__call: _TypeAlias = _typing.Literal["call"]  # noqa: Y015
     _WhichOneofArgType__call: _TypeAlias = _typing.Literal["_call", b"_call"]  # noqa: Y015
     _WhichOneofReturnType__expect_exit_code: _TypeAlias = _typing.Literal["expect_exit_code"]  # noqa: Y015
     _WhichOneofArgType__expect_exit_code: _TypeAlias = _typing.Literal["_expect_exit_code", b"_expect_exit_code"]  # noqa: Y015
+    _WhichOneofReturnType__expect_stderr: _TypeAlias = _typing.Literal["expect_stderr"]  # noqa: Y015
+    _WhichOneofArgType__expect_stderr: _TypeAlias = _typing.Literal["_expect_stderr", b"_expect_stderr"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__call) -> _WhichOneofReturnType__call | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__expect_exit_code) -> _WhichOneofReturnType__expect_exit_code | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expect_stderr) -> _WhichOneofReturnType__expect_stderr | None: ...
 
 Global___CommandTest: _TypeAlias = CommandTest  # noqa: Y015
 
@@ -826,6 +882,7 @@ class GeneratedTest(_message.Message):
     VERDICT_FIELD_NUMBER: _builtins.int
     REPLACES_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
     test_id: _builtins.str
     """Id, unique in its run."""
     category: _builtins.str
@@ -850,6 +907,8 @@ class GeneratedTest(_message.Message):
     """Source of the expectation: a sentence of the task, a docstring, a type or a law, with its place. Empty if the
     test describes what the subject does today.
     """
+    name: _builtins.str
+    """Name by its author, for readers; it need not be unique."""
     @_builtins.property
     def scenario(self) -> Global___ScenarioTest:
         """A test on a scenario."""
@@ -883,10 +942,11 @@ class GeneratedTest(_message.Message):
         verdict: Global___TestVerdict | None = ...,
         replaces: _builtins.str = ...,
         source: _builtins.str = ...,
+        name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output", "_verdict", b"_verdict", "body", b"body", "command", b"command", "expected_output", b"expected_output", "policy", b"policy", "scenario", b"scenario", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output", "_verdict", b"_verdict", "body", b"body", "category", b"category", "combinatorial", b"combinatorial", "command", b"command", "confidence", b"confidence", "expected_output", b"expected_output", "global", b"global", "input", b"input", "policy", b"policy", "reasoning", b"reasoning", "replaces", b"replaces", "round", b"round", "scenario", b"scenario", "source", b"source", "test_id", b"test_id", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output", "_verdict", b"_verdict", "body", b"body", "category", b"category", "combinatorial", b"combinatorial", "command", b"command", "confidence", b"confidence", "expected_output", b"expected_output", "global", b"global", "input", b"input", "name", b"name", "policy", b"policy", "reasoning", b"reasoning", "replaces", b"replaces", "round", b"round", "scenario", b"scenario", "source", b"source", "test_id", b"test_id", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_output: _TypeAlias = _typing.Literal["expected_output"]  # noqa: Y015
     _WhichOneofArgType__expected_output: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output"]  # noqa: Y015
@@ -2029,22 +2089,34 @@ class ExportTestsRequest(_message.Message):
     RUN_ID_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int
     COUNTING_ONLY_FIELD_NUMBER: _builtins.int
+    APPEND_TO_FIELD_NUMBER: _builtins.int
+    DIRECTORY_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Required. The run."""
     format: Global___TestFormat.ValueType
     """Required. File format."""
     counting_only: _builtins.bool
     """If true, tests that do not count are left out."""
+    append_to: _builtins.bytes
+    """A pytest module, at most 1 MiB, to which the tests are added; its other parts are not changed. Tests that it
+    has already are left out. Only with TEST_FORMAT_PYTEST; empty for a new module.
+    """
+    directory: _builtins.str
+    """Absolute path of the directory in which the file will be. A pytest module then names the directory of a command
+    relative to itself. Empty to name it by its absolute path.
+    """
     def __init__(
         self,
         *,
         run_id: _builtins.str = ...,
         format: Global___TestFormat.ValueType = ...,
         counting_only: _builtins.bool = ...,
+        append_to: _builtins.bytes = ...,
+        directory: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counting_only", b"counting_only", "format", b"format", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["append_to", b"append_to", "counting_only", b"counting_only", "directory", b"directory", "format", b"format", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2058,19 +2130,27 @@ class ExportTestsResponse(_message.Message):
 
     SEQUENCE_FIELD_NUMBER: _builtins.int
     CHUNK_FIELD_NUMBER: _builtins.int
+    WRITTEN_TESTS_FIELD_NUMBER: _builtins.int
+    KNOWN_TESTS_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Counts the parts, from 1, without gaps."""
     chunk: _builtins.bytes
     """Next bytes of the file, at most 1 MiB."""
+    written_tests: _builtins.int
+    """Number of tests that were written, in the whole file."""
+    known_tests: _builtins.int
+    """Number of tests that were left out because `append_to` has them already."""
     def __init__(
         self,
         *,
         sequence: _builtins.int = ...,
         chunk: _builtins.bytes = ...,
+        written_tests: _builtins.int = ...,
+        known_tests: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "known_tests", b"known_tests", "sequence", b"sequence", "written_tests", b"written_tests"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
