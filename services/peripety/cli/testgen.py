@@ -36,6 +36,7 @@ from peripety.cli.testgen_export import commands as export_commands
 from peripety.cli.testgen_run import (
     Command,
     Events,
+    Function,
     Policy,
     Readable,
     Scenario,
@@ -143,9 +144,10 @@ def run(
     scenario: Scenario = None,
     policy: Policy = None,
     command: Command = False,
+    function: Function = None,
     environment: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Working directory of the command."),
+        typer.Option(metavar="DIR", help="Working directory of the command, or of the function."),
     ] = None,
     readable: Readable = None,
     unfenced: Unfenced = False,
@@ -165,9 +167,12 @@ def run(
       peripety testgen run RUN --policy build/changed --mutation
       peripety testgen run RUN --environment . --command -- python3 tool.py
     """  # noqa: D301 - keeps the lines of the examples apart
-    if argv and not command:
+    if argv and not command and function is None:
         raise typer.BadParameter("a command needs --command")
-    subject = make_subject(scenario, policy, argv or [] if command else None, environment, readable or ())
+    if command and function is not None:
+        raise typer.BadParameter("--command and --function exclude each other; use one")
+    words = argv or [] if command or function is not None else None
+    subject = make_subject(scenario, policy, words, environment, readable or (), function)
     unfenced = confirm_unfenced(subject, server, unfenced=unfenced)
     request = pb.RunTestsRequest(request_id=str(uuid4()), repetitions=repeat, mutation=mutation)
     if subject is None:

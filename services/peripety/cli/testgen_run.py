@@ -67,6 +67,13 @@ class ContextOption(Enum):
     CUSTOM = "custom"
 
 
+class ProfileOption(Enum):
+    """How a run works."""
+
+    DIRECT = "direct"
+    REASONING = "reasoning"
+
+
 Events = Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")]
 
 Scenario = Annotated[
@@ -90,6 +97,14 @@ Command = Annotated[
     typer.Option(
         "--command",
         help="Run the tests on the command after --, without network; see docs/how-to/generate-tests.md.",
+    ),
+]
+
+Function = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PACKAGE.MODULE:NAME",
+        help="Run the tests on this Python function. After --: its interpreter, if it is another one.",
     ),
 ]
 
@@ -127,6 +142,7 @@ class RunLimits:
         target: number of tests at which the run stops.
         baseline: True to start with baseline tests, which need no model.
         parallel: True to process categories at the same time.
+        profile: how the run works; None for the default.
     """
 
     tokens: int | None
@@ -135,6 +151,7 @@ class RunLimits:
     target: int | None
     baseline: bool
     parallel: bool
+    profile: ProfileOption | None = None
 
     def to_config(self) -> pb.TestGenConfig:
         """Return the limits as a message. The server applies the defaults."""
@@ -145,6 +162,8 @@ class RunLimits:
             parallel_categories=self.parallel,
             combinatorial_floor=None if self.baseline else False,
         )
+        if self.profile is not None:
+            config.profile = pb.TestGenProfile.Value(f"TEST_GEN_PROFILE_{self.profile.name}")
         if self.seconds is not None:
             config.max_total_time.FromTimedelta(timedelta(seconds=self.seconds))
         return config
@@ -202,6 +221,7 @@ def make_subject(
     argv: Sequence[str] | None,
     directory: Path | None,
     readable: Sequence[Path] = (),
+    function: str | None = None,
 ) -> pb.Subject | None:
     """Return the subject that tests run on; None if no option names one.
 
@@ -211,26 +231,33 @@ def make_subject(
         argv: a command; None for no command.
         directory: the working directory of the command.
         readable: paths that the command may also read.
+        function: a Python function; the command is then its interpreter.
 
     Raises:
         BadParameter: several subjects are given, or the command is empty.
     """
-    if sum(one is not None for one in (scenario, policy, argv)) > 1:
-        raise typer.BadParameter("--scenario, --policy and --command exclude each other; use one")
+    given = (scenario, policy, argv if function is None else None, function)
+    if sum(one is not None for one in given) > 1:
+        raise typer.BadParameter("--scenario, --policy, --command and --function exclude each other; use one")
     if scenario is not None:
         if _STORED_ID.fullmatch(scenario) and not Path(scenario).exists():
             return pb.Subject(scenario_id=scenario)
         return pb.Subject(spec=read_specification(scenario))
     if policy is not None:
         return pb.Subject(policy=policy_input(policy).policy)
-    if argv is None:
+    if argv is None and function is None:
         return None
-    if not argv:
+    if not argv and function is None:
         raise typer.BadParameter("the command is missing after --: --command -- PROGRAM ARGUMENT...")
     where = "" if directory is None else str(directory.resolve())
     paths = [str(path.absolute()) for path in readable]
     return pb.Subject(
-        command=pb.CommandSubject(argv=argv, working_directory=where, readable_paths=paths),
+        command=pb.CommandSubject(
+            argv=argv,
+            working_directory=where,
+            readable_paths=paths,
+            function=function or "",
+        ),
     )
 
 
@@ -394,9 +421,17 @@ def generate(
     scenario: Scenario = None,
     policy: Policy = None,
     command: Command = False,
+    function: Function = None,
     environment: Environment = None,
     readable: Readable = None,
     unfenced: Unfenced = False,
+    profile: Annotated[
+        ProfileOption | None,
+        typer.Option(
+            help="direct: one large first round over all categories, then at most three on what it did not"
+            " detect. reasoning: 900 seconds and 200,000 tokens, for a model that reasons.",
+        ),
+    ] = None,
     max_tokens: Annotated[
         int | None,
         typer.Option(min=1, max=MAX_TOKENS, help="Maximum tokens, input and output. [default: 50,000]"),
@@ -442,16 +477,20 @@ def generate(
       peripety testgen generate "It stays winnable" --scenario examples/scenario.json -o test_it.py
       peripety testgen generate "Only the folder" --policy build/office --target 20
       peripety testgen generate --file task.md --environment . --command -- python3 tool.py
+      peripety testgen generate "A slug of a title" --environment src --function blog.text:slugify
     """  # noqa: D301 - keeps the lines of the examples apart
     named = [*(words or ())]
     about = named.pop(0) if named and file is None else None
-    if named and not command:
+    if named and not command and function is None:
         raise typer.BadParameter(f"unexpected argument {named[0]}: quote the description, or add --command")
+    if command and function is not None:
+        raise typer.BadParameter("--command and --function exclude each other; use one")
     wanted = output_settings(server, out, format_.value if format_ else None, as_json=as_json, append=append)
     task = read_description(about, file)
-    subject = make_subject(scenario, policy, named if command else None, environment, readable or ())
+    argv = named if command or function is not None else None
+    subject = make_subject(scenario, policy, argv, environment, readable or (), function)
     wanted = replace(wanted, unfenced=confirm_unfenced(subject, server, unfenced=unfenced))
-    limits = RunLimits(max_tokens, max_time, max_rounds, target, not no_baseline, parallel)
+    limits = RunLimits(max_tokens, max_time, max_rounds, target, not no_baseline, parallel, profile)
     request = pb.GenerateTestsRequest(
         request_id=str(uuid4()),
         task_id=task_id,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.testgen.subjects.command.function import FunctionSubject
 from peripety.testgen.subjects.command.subject import DEFAULT_TIMEOUT_SECONDS, CommandSubject
 from peripety.testgen.subjects.policy import PolicySubject
 from peripety.testgen.subjects.scenario.subject import ScenarioSubject
@@ -102,12 +103,43 @@ def command(
         FailedPreconditionError: the machine supports no fence, and `PERIPETY_TESTGEN_UNFENCED` is not true.
         InvalidArgumentError: the directory cannot be copied for each test.
     """
-    subject = CommandSubject(
-        argv,
-        None if directory is None else Path(directory),
-        {name: os.environ[name] for name in environment if name in os.environ},
-        timeout_seconds,
-        unfenced=os.environ.get("PERIPETY_TESTGEN_UNFENCED", "").lower() == "true",
-        measured=False,
-    )
+    subject = CommandSubject(argv, **_options(directory, environment, timeout_seconds))
     return SubjectChecks(subject)
+
+
+def function(
+    name: str,
+    directory: str | os.PathLike[str] | None = None,
+    environment: Sequence[str] = (),
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    interpreter: Sequence[str] = (),
+) -> SubjectChecks:
+    """Return checks of a Python function.
+
+    Args:
+        name: `package.module:name`.
+        directory: copied for each test; None for an empty one.
+        environment: as for a command.
+        timeout_seconds: the time limit of a run.
+        interpreter: the interpreter and its options; empty for the one of this process.
+
+    Raises:
+        FailedPreconditionError: the machine supports no fence, and `PERIPETY_TESTGEN_UNFENCED` is not true.
+        InvalidArgumentError: the directory cannot be copied for each test.
+    """
+    options = _options(directory, environment, timeout_seconds)
+    return SubjectChecks(FunctionSubject(name, interpreter, **options))
+
+
+def _options(
+    directory: str | os.PathLike[str] | None,
+    environment: Sequence[str],
+    timeout_seconds: float,
+) -> dict[str, Any]:
+    return {
+        "working_directory": None if directory is None else Path(directory),
+        "environment": {name: os.environ[name] for name in environment if name in os.environ},
+        "timeout_seconds": timeout_seconds,
+        "unfenced": os.environ.get("PERIPETY_TESTGEN_UNFENCED", "").lower() == "true",
+        "measured": False,
+    }

@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from peripety.errors import PeripetyError
-    from peripety.testgen.types import CaseVerdict, DuplicateLevel, SuiteQuality, TestCase, TestGenOrder
+    from peripety.testgen.types import (
+        CaseVerdict,
+        DuplicateLevel,
+        RunProfile,
+        SuiteQuality,
+        TestCase,
+        TestGenOrder,
+    )
 
 
 class GenerationPhase(Enum):
@@ -120,10 +127,12 @@ class GenerationStarted:
         order: the input of the run.
         is_fenced: True if a fence isolates the program under test, False without a fence, None without a
             program.
+        suggested_profile: a profile that suits the model better than that of the order; None for none.
     """
 
     order: TestGenOrder
     is_fenced: bool | None = None
+    suggested_profile: RunProfile | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from peripety import engine
 from peripety.core.lru import LruCache
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
+from peripety.testgen.subjects.command.function import FunctionSubject
 from peripety.testgen.subjects.command.subject import (
     DEFAULT_MEMORY_BYTES,
     DEFAULT_TIMEOUT_SECONDS,
@@ -70,6 +71,7 @@ class CommandSpec:
         timeout_seconds: time limit of a run.
         memory_bytes: memory limit of a run.
         readable: more paths that it may read.
+        function: the Python function to test in place of the program, as `package.module:name`.
     """
 
     argv: tuple[str, ...]
@@ -78,6 +80,7 @@ class CommandSpec:
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     readable: tuple[str, ...] = ()
+    function: str = ""
 
 
 ResolvedSubject: TypeAlias = ScenarioDocument | PolicyDocument | CommandSpec
@@ -164,15 +167,16 @@ def _load_document(kept: ScenarioDocument | PolicyDocument) -> Subject:
 
 
 def _load_command(command: CommandSpec, task: str, *, unfenced: bool) -> Subject:
+    make = partial(FunctionSubject, command.function) if command.function else CommandSubject
     try:
-        return CommandSubject(
+        return make(
             command.argv,
-            Path(command.working_directory) if command.working_directory else None,
-            command.environment,
-            command.timeout_seconds,
-            command.memory_bytes,
-            task,
-            [*map(Path, command.readable)],
+            working_directory=Path(command.working_directory) if command.working_directory else None,
+            environment=command.environment,
+            timeout_seconds=command.timeout_seconds,
+            memory_bytes=command.memory_bytes,
+            task=task,
+            readable=[*map(Path, command.readable)],
             unfenced=unfenced,
         )
     except OSError as error:

@@ -87,6 +87,19 @@ class TaskEnvironment:
     memory_bytes: int = 0
 
 
+class RunProfile(Enum):
+    """How a run works, in place of rounds for each category with the default limits."""
+
+    DIRECT = "direct"
+    """One large first round over all categories, then a few on what it did not detect; no reflections."""
+    REASONING = "reasoning"
+    """As usual, with limits for a model that reasons."""
+
+
+REASONING_TOKENS = 200_000
+REASONING_SECONDS = 900.0
+
+
 @dataclass(frozen=True, slots=True)
 class TestGenConfig:
     """The limits and targets of a run.
@@ -109,6 +122,7 @@ class TestGenConfig:
         parallel_categories: True to work on categories concurrently.
         combinatorial_floor: True to start with tests that follow from the subject's schema, without a model.
             They do not count for the numbers of tests above.
+        profile: how the run works; None for the default.
     """
 
     __test__ = False
@@ -126,6 +140,7 @@ class TestGenConfig:
     max_total_seconds: float = 180.0
     parallel_categories: bool = False
     combinatorial_floor: bool = True
+    profile: RunProfile | None = None
 
 
 @dataclass(frozen=True, slots=True)

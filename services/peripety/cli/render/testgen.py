@@ -282,6 +282,8 @@ class TestProgressView:
         if start.HasField("fenced"):
             self._print(format_fence(is_fenced=start.fenced))
         self._print(f"  categories: {names}")
+        if start.suggested_profile == pb.TEST_GEN_PROFILE_REASONING:
+            self._print("  suggested: --profile reasoning (900 s, 200,000 tokens), because the model reasons")
 
     def _progress(self, progress: pb.TestGenEvent.Progress) -> None:
         doing = format_phase(progress)

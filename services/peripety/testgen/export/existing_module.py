@@ -39,7 +39,7 @@ _Row = Mapping[str, ast.expr]
 def members_of(test: TestCase) -> dict[str, Any]:
     """Return the arguments of a check: the members of the body with a value, and the expected output."""
     body = dict(test.body or {})
-    if test.body is not None and ("arguments" in body and "tool_name" not in body):
+    if "call" in body or ("arguments" in body and "tool_name" not in body):
         body["expected_output"] = test.expected_output
     return _normalize(body)
 

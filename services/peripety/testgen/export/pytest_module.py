@@ -76,9 +76,9 @@ _ENGINE_TEMPLATE = """\
 """
 _COMMAND_TEMPLATE = """\
 # The subject of the tests. The variable SUBJECT names another directory, which is copied for each test.
-{name} = checking.command(
-    {argv},
-    {directory},
+{name} = checking.{kind}(
+    {tested},
+    directory={directory},
     environment={environment},  # names of variables to pass on, if set
     timeout_seconds={timeout!r},
 )
@@ -223,9 +223,14 @@ class _ModuleWriter:
             document = to_json_literal(tested.document, 4, _LINE_WIDTH)
             kind = tested.kind.value
             return _ENGINE_TEMPLATE.format(name=name, kind=kind, document=document).rstrip("\n")
+        argv = to_literal([*command.argv], 4, _LINE_WIDTH)
+        tested = to_text_literal(command.function)
+        if command.argv:
+            tested += f",\n    interpreter={argv}"
         return _COMMAND_TEMPLATE.format(
             name=name,
-            argv=to_literal([*command.argv], 4, _LINE_WIDTH),
+            kind="function" if command.function else "command",
+            tested=tested if command.function else argv,
             directory=_locate(command, self._directory),
             environment=to_literal(tuple(command.environment), 4, _LINE_WIDTH),
             timeout=command.timeout_seconds,

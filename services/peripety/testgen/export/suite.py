@@ -40,12 +40,14 @@ class ExportedCommand:
         working_directory: copied for each run; None for an empty one.
         environment: names of the environment variables; their values may be secret and are not exported.
         timeout_seconds: time limit of a run.
+        function: the Python function in place of the program, as `package.module:name`.
     """
 
     argv: tuple[str, ...]
     working_directory: str | None = None
     environment: tuple[str, ...] = ()
     timeout_seconds: float = 10.0
+    function: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,7 @@ def _to_exported_subject(subject: ResolvedSubject) -> ExportedSubject:
                 command.working_directory or None,
                 tuple(command.environment),
                 command.timeout_seconds,
+                command.function,
             )
             return ExportedSubject(SubjectKind.COMMAND, command=told)
 

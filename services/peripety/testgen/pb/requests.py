@@ -18,10 +18,14 @@ from peripety.testgen.subject_source import (
     StoredPolicy,
     StoredScenario,
 )
+from peripety.testgen.subjects.command.function import FUNCTION_PATTERN
 from peripety.testgen.subjects.command.subject import DEFAULT_MEMORY_BYTES, DEFAULT_TIMEOUT_SECONDS
 from peripety.testgen.types import (
+    REASONING_SECONDS,
+    REASONING_TOKENS,
     Category,
     FilePreview,
+    RunProfile,
     TaskContext,
     TaskEnvironment,
     TestGenConfig,
@@ -123,6 +127,7 @@ _CONFIG_RANGES = {
     "max_total_rounds": (1, _MAX_COUNT),
     "max_total_tokens": (1, _MAX_TOKENS),
 }
+_PROFILES: dict[int, RunProfile | None] = {0: None, **members_by_number(pb.TestGenProfile, RunProfile)}
 _SWITCHES = ("enable_global_refinement", "combinatorial_floor")
 
 
@@ -193,7 +198,11 @@ def _config_from_proto(config: pb.TestGenConfig) -> TestGenConfig:
         reason = f"must be above 0 and at most {_MAX_RUN_SECONDS} seconds"
         require_field(0 < seconds <= _MAX_RUN_SECONDS, ".config.max_total_time", reason)
         given["max_total_seconds"] = seconds
-    return TestGenConfig(**given, parallel_categories=config.parallel_categories)
+    require_field(config.profile in _PROFILES, ".config.profile", "is not a TestGenProfile")
+    profile = _PROFILES[config.profile]
+    if profile is RunProfile.REASONING:
+        given = {"max_total_tokens": REASONING_TOKENS, "max_total_seconds": REASONING_SECONDS, **given}
+    return TestGenConfig(**given, parallel_categories=config.parallel_categories, profile=profile)
 
 
 _MAX_DOCUMENT_BYTES = 1024 * 1024
@@ -248,9 +257,14 @@ def _check_document(document: bytes, field: str) -> None:
 
 def _command_from_proto(command: pb.CommandSubject, field: str) -> CommandSpec:
     require_field(
-        command.argv and command.argv[0],
+        command.function or (command.argv and command.argv[0]),
         f"{field}.argv",
         "is required; send the program and its arguments",
+    )
+    require_field(
+        not command.function or FUNCTION_PATTERN.fullmatch(command.function),
+        f"{field}.function",
+        f"is not package.module:name: {command.function[:_MAX_NAME_BYTES]}",
     )
     require_field(len(command.argv) <= _MAX_PARTS, f"{field}.argv", f"has more than {_MAX_PARTS} parts")
     for at, part in enumerate(command.argv):
@@ -290,6 +304,7 @@ def _command_from_proto(command: pb.CommandSubject, field: str) -> CommandSpec:
         timeout_seconds=DEFAULT_TIMEOUT_SECONDS if seconds is None else seconds,
         memory_bytes=memory,
         readable=tuple(command.readable_paths),
+        function=command.function,
     )
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from peripety.testgen.store import GenerationRunSummary, RunRecord
     from peripety.testgen.subjects.scenario.case_body import BodyStep
     from peripety.testgen.task_folder import TestTask
-    from peripety.testgen.types import CaseVerdict, SuiteQuality, TestGenOrder
+    from peripety.testgen.types import CaseVerdict, SuiteQuality
 
 
 def body_to_proto(test: TestCase, written: pb.GeneratedTest) -> None:
@@ -55,7 +55,7 @@ def body_to_proto(test: TestCase, written: pb.GeneratedTest) -> None:
             written.scenario.CopyFrom(_scenario_to_proto(body))
         elif "tool_name" in body:
             written.policy.CopyFrom(_policy_to_proto(test, body))
-        elif "arguments" in body:
+        elif "arguments" in body or "call" in body:
             written.command.CopyFrom(_command_to_proto(body))
     except (PeripetyError, KeyError, TypeError, ValueError, AttributeError):
         # A model may write anything. The verdict of the test describes the defect.
@@ -149,7 +149,7 @@ def _policy_from_proto(scenario: policy.PolicyScenario, field: str) -> Mapping[s
 def _command_to_proto(body: Mapping[str, Any]) -> pb.CommandTest:
     stdin = body.get("stdin") or ""
     return pb.CommandTest(
-        arguments=body["arguments"],
+        arguments=body.get("arguments") or (),
         stdin=stdin.encode(errors="surrogateescape"),
         expect_exit_code=body.get("exit_code"),
         call=pb.PythonCall(**body["call"]) if body.get("call") else None,
@@ -349,8 +349,8 @@ def event_to_proto(run_id: str, recorded: RecordedEvent[GenerationEvent]) -> pb.
     """Convert an event of a run."""
     written = pb.TestGenEvent(run_id=run_id, sequence=recorded.sequence)
     match recorded.event:
-        case GenerationStarted(order, is_fenced):
-            written.start.CopyFrom(_started_to_proto(order, is_fenced))
+        case GenerationStarted() as event:
+            written.start.CopyFrom(_started_to_proto(event))
         case TestAdded(test):
             written.test.CopyFrom(case_to_proto(test))
         case GenerationProgressed() as event:
@@ -380,9 +380,14 @@ def rerun_event_to_proto(event: TestRan | QualityMeasured) -> pb.RunTestsRespons
     return pb.RunTestsResponse(measured=quality_to_proto(event.quality))
 
 
-def _started_to_proto(order: TestGenOrder, is_fenced: bool | None) -> pb.TestGenEvent.Start:  # noqa: FBT001
-    description = order.description
-    return copy_fields(pb.TestGenEvent.Start, order, task_description=description, fenced=is_fenced)
+def _started_to_proto(event: GenerationStarted) -> pb.TestGenEvent.Start:
+    return copy_fields(
+        pb.TestGenEvent.Start,
+        event.order,
+        task_description=event.order.description,
+        fenced=event.is_fenced,
+        suggested_profile=event.suggested_profile,
+    )
 
 
 def _progress_to_proto(event: GenerationProgressed) -> pb.TestGenEvent.Progress:

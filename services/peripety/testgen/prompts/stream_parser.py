@@ -152,6 +152,7 @@ class TestForm:
         body_schema: JSON Schema of the executable body; None for text only.
         categories: the categories from which each test names its own; None if all tests have the same one.
         by_list: True to request a list from the start, for models that do not call tools.
+        most: the longest list.
 
     Attributes:
         by_list: as above.
@@ -170,6 +171,7 @@ class TestForm:
         categories: Sequence[Category] | None,
         *,
         by_list: bool = False,
+        most: int = 0,
     ) -> None:
         self.by_list = by_list
         test = _test_schema(body_schema, categories)
@@ -178,7 +180,7 @@ class TestForm:
             "type": "array",
             "items": _bounded_schema(test),
             "minItems": 1,
-            "maxItems": _MAX_TESTS_IN_LIST,
+            "maxItems": max(most, _MAX_TESTS_IN_LIST),
         }
         document = {
             "type": "object",

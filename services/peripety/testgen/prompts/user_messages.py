@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from peripety.core.text_files import read_prompt, read_prompts
 from peripety.gateway.types.request import ResponseSchema
-from peripety.testgen.types import DuplicateLevel, TestStatus
+from peripety.testgen.types import DuplicateLevel, RunProfile, TestStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -119,7 +119,9 @@ def requested_counts(state: GenerationState, this: GenerationRound) -> tuple[int
     """Return the minimum and maximum number of tests to request, within the target of the run."""
     config = state.order.config
     room = config.target_total_tests - len(state.model_tests)
-    if this.category is None:
+    if this.category is None and this.number == 1 and config.profile is RunProfile.DIRECT:
+        least, most = config.min_total_tests, room
+    elif this.category is None:
         least, most = _REFINEMENT_COUNTS
     else:
         least, most = _FIRST_ROUND_COUNTS if this.number == 1 else _LATER_ROUND_COUNTS

@@ -19,8 +19,9 @@ from peripety.gateway.types.request import CacheConfig, GenerateRequest, Reasoni
 from peripety.gateway.types.response import UsageTotal
 from peripety.testgen.events import DuplicateDropped, TestAdded
 from peripety.testgen.prompts.stream_parser import TestForm, UnreadablePart, continuation, stream_tests
+from peripety.testgen.prompts.user_messages import requested_counts
 from peripety.testgen.run.budget import LimitReachedError
-from peripety.testgen.types import DraftTest, TestCase
+from peripety.testgen.types import DraftTest, RunProfile, TestCase
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -166,6 +167,9 @@ class ModelCaller:
 
 
 _ROUND_OUTPUT_TOKENS = 4_096
+_TEST_TOKENS = 300
+"""Tokens of a long test; a large round may have as many for each."""
+
 _MAX_ROUND_RESPONSES = 5
 """Maximum number of responses in one round, for models that write one test per response."""
 
@@ -240,6 +244,7 @@ class RoundWriter:
         self._recorded_count = len(recorded)
         self._parsed_count = 0
         self._request = request
+        self._most = requested_counts(before, round_)[1]
         self._subject = subject
         self._body_schema = None if subject is None else subject.body_schema
         self._seen_tests = seen_tests
@@ -250,7 +255,7 @@ class RoundWriter:
         form = self._make_form()
         return caller.reserve(
             replace(self._request, tools=(form.tool,), schema=form.schema),
-            _ROUND_OUTPUT_TOKENS,
+            max(_ROUND_OUTPUT_TOKENS, self._most * _TEST_TOKENS),
         )
 
     async def run(
@@ -326,7 +331,9 @@ class RoundWriter:
 
     def _to_test_case(self, draft: DraftTest) -> TestCase:
         category, number = self.round
-        name = f"refinement{number}" if category is None else f"{category}_{number}"
+        is_direct = self._before.order.config.profile is RunProfile.DIRECT
+        over_all = f"{'direct' if is_direct else 'refinement'}{number}"
+        name = over_all if category is None else f"{category}_{number}"
         return TestCase(
             test_id=f"{name}_{self._recorded_count + 1}",
             category=self._category_of(draft) if category is None else category,
@@ -351,7 +358,7 @@ class RoundWriter:
 
     def _make_form(self) -> TestForm:
         categories = self._before.order.categories if self.round.category is None else None
-        return TestForm(self._body_schema, categories, by_list=self.by_list)
+        return TestForm(self._body_schema, categories, by_list=self.by_list, most=self._most)
 
 
 _MIN_QUOTED_CHARACTERS = 12

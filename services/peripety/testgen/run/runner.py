@@ -45,6 +45,7 @@ from peripety.testgen.run.steps import (
     needs_refinement,
     next_step,
 )
+from peripety.testgen.types import REASONING_TOKENS, RunProfile
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine, Iterable, Sequence
@@ -126,6 +127,9 @@ class GenerationRunner:
         self._caller = ModelCaller(order, render_system_text(order, subject), self._budget, thought_tokens)
         # With tools, such a model would not reason about its tests.
         self._by_list = model is not None and model.stops_reasoning_for_tools
+        # The default limits end a run early if a model spends most of its tokens on thoughts.
+        is_short = order.config.profile is None and order.config.max_total_tokens < REASONING_TOKENS
+        self._suggested_profile = RunProfile.REASONING if thought_tokens and is_short else None
         self._record_lock = asyncio.Lock()
         self._sink_failed = False
         self._limit: GenerationStop | None = None
@@ -150,7 +154,7 @@ class GenerationRunner:
     async def _run_steps(self) -> None:
         if not self._events:
             is_fenced = None if self._subject is None else self._subject.is_fenced
-            await self._record(GenerationStarted(self._order, is_fenced))
+            await self._record(GenerationStarted(self._order, is_fenced, self._suggested_profile))
         while self._state.ended is None:
             step = next_step(self._state, has_subject=self._subject is not None)
             if self._limit is not None and (self._is_time_over or not isinstance(step, EvaluateTests)):

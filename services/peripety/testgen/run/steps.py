@@ -12,7 +12,8 @@ Order of decisions. The first one that applies is the next step:
 2. Rounds in progress. They were interrupted, so they run again before anything else. The prompt of a round
    depends only on the events before it, and tests that were already recorded are recognized.
 3. Run and measure tests without results, because later decisions depend on the results.
-4. The end, if the total target is met.
+4. The end, if the total target is met. With the direct profile, rounds over all categories follow: a large
+   first one, then a few on what is not detected, without reflections.
 5. Categories: a reflection on each new round, then the next round.
 6. The refinement over all categories: an assessment, then a round.
 7. A round of the category with the fewest tests, up to the minimum in total.
@@ -59,7 +60,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from peripety.testgen.events import GenerationStats, GenerationStop
 from peripety.testgen.run.state import GenerationRound
-from peripety.testgen.types import TestStatus
+from peripety.testgen.types import RunProfile, TestStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -71,6 +72,8 @@ if TYPE_CHECKING:
 
 _TESTS_PER_ROUND = 3
 _MIN_EXPECTED_GAIN = 1.0
+_MAX_SURVIVOR_ROUNDS = 3
+"""Rounds of the direct profile after the first one."""
 
 
 def count_missing(quality: SuiteQuality | None) -> int | None:
@@ -286,7 +289,22 @@ def next_step(state: GenerationState, *, has_subject: bool) -> NextStep:
         return EvaluateTests()
     if len(state.model_tests) >= config.target_total_tests:
         return FinishRun(GenerationStop.TARGET_TOTAL_TESTS)
+    if config.profile is RunProfile.DIRECT:
+        return _next_direct_step(state)
     return _next_category_step(state) or _next_global_step(state)
+
+
+def _next_direct_step(state: GenerationState) -> NextStep:
+    """Return the next round over all categories, after the first one only on what is not detected."""
+    rounds = state.rounds[None]
+    is_expected = expects_gain(state)
+    if rounds:
+        wanted = not _has_enough_tests(state) if is_expected is None else is_expected
+        if not wanted or rounds > _MAX_SURVIVOR_ROUNDS or not _is_responsive(state, None):
+            return FinishRun(_stop_reason(state))
+    if state.total_rounds >= state.order.config.max_total_rounds:
+        return FinishRun(GenerationStop.MAX_TOTAL_ROUNDS)
+    return RunRounds((GenerationRound(None, rounds + 1),))
 
 
 def _next_category_step(state: GenerationState) -> NextStep | None:

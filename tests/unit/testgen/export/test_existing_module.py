@@ -31,15 +31,17 @@ def appended(suite: ExportedSuite, existing: str | bytes, directory: Path) -> tu
     return b"".join(file.parts), file.written, file.known
 
 
+PARAMETRIZED = """
+@pytest.mark.parametrize(("number", "word"), [(0, "none"), (1, "one")])
+def test_a(number, word):
+    assert f(number) == word
+"""
 PERSONAL = [
     ("def test_a():\n    assert f(1) == 'one'\n", True),
     ("def test_a():\n    assert 'one' == m.f(1)\n", True),
     ("async def test_a():\n    assert pkg.m.f(1) == 'one' and f(2)\n", True),
     ("class TestA:\n    def test_a(self):\n        assert f(1) == 'one'\n", True),
-    (
-        "@pytest.mark.parametrize(('n', 'w'), [(0, '-'), (1, 'one')])\ndef test_a(n, w):\n    assert f(n) == w\n",
-        True,
-    ),
+    (PARAMETRIZED, True),
     ("@pytest.mark.parametrize('n', [0, 1])\ndef test_a(n):\n    assert f(n) == 'one'\n", True),
     ("def test_a():\n    assert f(1) == 'two'\n", False),
     ("def test_a():\n    assert f(2) == 'one'\n", False),

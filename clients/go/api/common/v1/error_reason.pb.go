@@ -217,13 +217,6 @@ const (
 	//
 	// Fix: Change the `id` in the document, or use CompileScenario, which names scenarios itself.
 	ErrorReason_ERROR_REASON_SCENARIO_ID_TAKEN ErrorReason = 118
-	// The edge does not forward approvals to this address.
-	//
-	// Why: A page could otherwise make the edge connect to any server.
-	//
-	// Fix: Use the address of an enforcement point on the machine of the edge, or add it to
-	// `PERIPETY_EDGE_ENFORCEMENT_POINTS`.
-	ErrorReason_ERROR_REASON_ADDRESS_REFUSED ErrorReason = 119
 	// The `request_id` was used for a different request.
 	//
 	// Why: A request id identifies one request, so that a retry is safe.
@@ -798,24 +791,6 @@ const (
 	//
 	// Fix: Use an enforcement point that supplies it, or change the declaration.
 	ErrorReason_ERROR_REASON_CONTEXT_MISSING ErrorReason = 713
-	// A signed policy is not signed by a trusted key, was changed, or is older than the one before.
-	//
-	// Why: An enforcement point with `--trust` uses no other rules than those that its author has signed.
-	//
-	// Fix: Use the file that `peripety policy export` wrote, and the public key of its author. Sign a newer version.
-	ErrorReason_ERROR_REASON_POLICY_UNTRUSTED ErrorReason = 714
-	// A file is not an Ed25519 key in PEM.
-	//
-	// Why: Policies are signed and verified with such keys only.
-	//
-	// Fix: Make a key with `peripety policy new-key`. Use `KEY` to sign, and `KEY.pub` to verify.
-	ErrorReason_ERROR_REASON_KEY_INVALID ErrorReason = 715
-	// No enforcement point answers at the address.
-	//
-	// Why: It has ended, or the address belongs to another server. Each start chooses another port.
-	//
-	// Fix: Start `peripety policy proxy`, and read the address and the token from its file again.
-	ErrorReason_ERROR_REASON_ENFORCEMENT_POINT_UNAVAILABLE ErrorReason = 716
 	// The server does not run commands of its callers.
 	//
 	// Why: A command runs code on the server.
@@ -860,6 +835,18 @@ const (
 	// Fix: Allow user namespaces, use another machine, or accept commands without a fence with `--unfenced` or
 	// `PERIPETY_TESTGEN_UNFENCED=true`.
 	ErrorReason_ERROR_REASON_SANDBOX_UNAVAILABLE ErrorReason = 807
+	// The function under test does not exist.
+	//
+	// Why: Its module is neither in the working directory nor installed for the interpreter, or does not define it.
+	//
+	// Fix: Write `package.module:name`, and add the directory of the module (`--environment`) or its interpreter.
+	ErrorReason_ERROR_REASON_NO_SUCH_FUNCTION ErrorReason = 808
+	// Hypothesis is not installed.
+	//
+	// Why: It draws the arguments of a function under test.
+	//
+	// Fix: Install it on the server: `pip install 'peripety[functions]'`.
+	ErrorReason_ERROR_REASON_HYPOTHESIS_UNAVAILABLE ErrorReason = 809
 	// A roll has an invalid kind, target or difficulty.
 	//
 	// Why: The engine cannot resolve it.
@@ -973,7 +960,6 @@ var (
 		116:  "ERROR_REASON_BODY_TOO_LARGE",
 		117:  "ERROR_REASON_METHOD_NOT_FOUND",
 		118:  "ERROR_REASON_SCENARIO_ID_TAKEN",
-		119:  "ERROR_REASON_ADDRESS_REFUSED",
 		201:  "ERROR_REASON_REQUEST_ID_REUSED",
 		202:  "ERROR_REASON_ANSWERED_MEANWHILE",
 		203:  "ERROR_REASON_WORK_NOT_FOUND",
@@ -1068,9 +1054,6 @@ var (
 		711:  "ERROR_REASON_APPROVAL_MISMATCH",
 		712:  "ERROR_REASON_LOG_BROKEN",
 		713:  "ERROR_REASON_CONTEXT_MISSING",
-		714:  "ERROR_REASON_POLICY_UNTRUSTED",
-		715:  "ERROR_REASON_KEY_INVALID",
-		716:  "ERROR_REASON_ENFORCEMENT_POINT_UNAVAILABLE",
 		801:  "ERROR_REASON_COMMANDS_NOT_ALLOWED",
 		802:  "ERROR_REASON_DIRECTORY_TOO_LARGE",
 		803:  "ERROR_REASON_NO_SUBJECT",
@@ -1078,6 +1061,8 @@ var (
 		805:  "ERROR_REASON_NOT_PYTHON",
 		806:  "ERROR_REASON_RUN_NOT_FINISHED",
 		807:  "ERROR_REASON_SANDBOX_UNAVAILABLE",
+		808:  "ERROR_REASON_NO_SUCH_FUNCTION",
+		809:  "ERROR_REASON_HYPOTHESIS_UNAVAILABLE",
 		901:  "ERROR_REASON_ROLL_INVALID",
 		902:  "ERROR_REASON_SNAPSHOT_INVALID",
 		903:  "ERROR_REASON_UNKNOWN_ACTION",
@@ -1093,154 +1078,152 @@ var (
 		1009: "ERROR_REASON_TOOL_WITHOUT_COMMAND",
 	}
 	ErrorReason_value = map[string]int32{
-		"ERROR_REASON_UNSPECIFIED":                   0,
-		"ERROR_REASON_INVALID_ARGUMENT":              1,
-		"ERROR_REASON_NOT_FOUND":                     2,
-		"ERROR_REASON_ALREADY_EXISTS":                3,
-		"ERROR_REASON_FAILED_PRECONDITION":           4,
-		"ERROR_REASON_CONFLICT":                      5,
-		"ERROR_REASON_RESOURCE_EXHAUSTED":            6,
-		"ERROR_REASON_UNAVAILABLE":                   7,
-		"ERROR_REASON_DEADLINE_EXCEEDED":             8,
-		"ERROR_REASON_UNSUPPORTED":                   9,
-		"ERROR_REASON_INTERNAL":                      10,
-		"ERROR_REASON_FIELD_UNSUPPORTED":             11,
-		"ERROR_REASON_ADDRESS_UNAVAILABLE":           101,
-		"ERROR_REASON_BAD_ADDRESS":                   102,
-		"ERROR_REASON_BAD_CONFIGURATION":             103,
-		"ERROR_REASON_MISSING_PACKAGE":               104,
-		"ERROR_REASON_PLAINTEXT_REFUSED":             105,
-		"ERROR_REASON_UNKNOWN_SERVICE":               106,
-		"ERROR_REASON_SERVICE_NOT_CONFIGURED":        107,
-		"ERROR_REASON_SERVER_SHUTTING_DOWN":          108,
-		"ERROR_REASON_TOO_MANY_CALLS":                109,
-		"ERROR_REASON_UNDECODABLE_REQUEST":           110,
-		"ERROR_REASON_REPLY_TOO_LARGE":               111,
-		"ERROR_REASON_HOST_REFUSED":                  112,
-		"ERROR_REASON_ORIGIN_REFUSED":                113,
-		"ERROR_REASON_TOKEN_REQUIRED":                114,
-		"ERROR_REASON_MEDIA_TYPE_UNSUPPORTED":        115,
-		"ERROR_REASON_BODY_TOO_LARGE":                116,
-		"ERROR_REASON_METHOD_NOT_FOUND":              117,
-		"ERROR_REASON_SCENARIO_ID_TAKEN":             118,
-		"ERROR_REASON_ADDRESS_REFUSED":               119,
-		"ERROR_REASON_REQUEST_ID_REUSED":             201,
-		"ERROR_REASON_ANSWERED_MEANWHILE":            202,
-		"ERROR_REASON_WORK_NOT_FOUND":                203,
-		"ERROR_REASON_NEWER_SCHEMA":                  204,
-		"ERROR_REASON_STORAGE_BUSY":                  205,
-		"ERROR_REASON_STORAGE_UNAVAILABLE":           206,
-		"ERROR_REASON_STORAGE_UNCERTAIN":             207,
-		"ERROR_REASON_REDIS_UNAVAILABLE":             208,
-		"ERROR_REASON_ANSWER_INVALID":                301,
-		"ERROR_REASON_ANSWER_REFUSED":                302,
-		"ERROR_REASON_NOT_JSON":                      303,
-		"ERROR_REASON_SCHEMA_MISMATCH":               304,
-		"ERROR_REASON_BUDGET_EXHAUSTED":              305,
-		"ERROR_REASON_CONTEXT_LENGTH_EXCEEDED":       306,
-		"ERROR_REASON_DUPLICATE_ITEM":                307,
-		"ERROR_REASON_HISTORY_FULL":                  308,
-		"ERROR_REASON_STALE_TURN":                    309,
-		"ERROR_REASON_TURN_REWOUND":                  310,
-		"ERROR_REASON_TURN_UNDER_WAY":                311,
-		"ERROR_REASON_UNKNOWN_CONVERSATION":          312,
-		"ERROR_REASON_LIMIT_REACHED":                 313,
-		"ERROR_REASON_LIMIT_TOO_SMALL":               314,
-		"ERROR_REASON_MODEL_NOT_FOUND":               316,
-		"ERROR_REASON_MODEL_REQUIRED":                317,
-		"ERROR_REASON_PRICE_UNKNOWN":                 318,
-		"ERROR_REASON_PROVIDER_BUSY":                 319,
-		"ERROR_REASON_PROVIDER_CIRCUIT_OPEN":         320,
-		"ERROR_REASON_PROVIDER_FAILED":               321,
-		"ERROR_REASON_PROVIDER_NOT_CONFIGURED":       322,
-		"ERROR_REASON_PROVIDER_QUOTA_EXHAUSTED":      323,
-		"ERROR_REASON_PROVIDER_RATE_LIMITED":         324,
-		"ERROR_REASON_PROVIDER_REDIRECTS":            325,
-		"ERROR_REASON_PROVIDER_REFUSED_KEY":          326,
-		"ERROR_REASON_PROVIDER_REFUSED_REQUEST":      327,
-		"ERROR_REASON_PROVIDER_TIMEOUT":              328,
-		"ERROR_REASON_PROVIDER_UNREACHABLE":          329,
-		"ERROR_REASON_NOT_AN_EVENT_STREAM":           330,
-		"ERROR_REASON_STREAM_MALFORMED":              331,
-		"ERROR_REASON_STREAM_TRUNCATED":              332,
-		"ERROR_REASON_GATEWAY_MALFORMED":             333,
-		"ERROR_REASON_FACTS_INVALID":                 334,
-		"ERROR_REASON_MATERIAL_INVALID":              335,
-		"ERROR_REASON_MANIFEST_INVALID":              401,
-		"ERROR_REASON_NOT_WAITING_FOR_TOOLS":         402,
-		"ERROR_REASON_PHASE_NOT_REACHED":             403,
-		"ERROR_REASON_TOOL_ROUNDS_USED_UP":           404,
-		"ERROR_REASON_UNKNOWN_PHASE":                 405,
-		"ERROR_REASON_UNKNOWN_RUN":                   406,
-		"ERROR_REASON_RUN_ENDED":                     407,
-		"ERROR_REASON_SPEC_INVALID":                  501,
-		"ERROR_REASON_CERTIFICATE_INVALID":           502,
-		"ERROR_REASON_CERTIFICATE_NOT_FOUND":         503,
-		"ERROR_REASON_DRY_RUN_TOO_SLOW":              504,
-		"ERROR_REASON_GRAPH_TOO_LARGE":               505,
-		"ERROR_REASON_OTHER_ENGINE":                  506,
-		"ERROR_REASON_OTHER_SPEC":                    507,
-		"ERROR_REASON_SCENARIO_NOT_FOUND":            508,
-		"ERROR_REASON_VERSION_CHANGED":               509,
-		"ERROR_REASON_TOOLS_UNSUPPORTED":             510,
-		"ERROR_REASON_SCENARIO_RETAINED":             511,
-		"ERROR_REASON_ACTIONS_REJECTED":              601,
-		"ERROR_REASON_BUNDLE_INVALID":                602,
-		"ERROR_REASON_BUNDLE_TOO_LARGE":              603,
-		"ERROR_REASON_NOT_PLAYABLE":                  604,
-		"ERROR_REASON_NOT_YOUR_TURN":                 605,
-		"ERROR_REASON_SIMULTANEOUS_SEATS":            606,
-		"ERROR_REASON_SEATS_TAKE_TURNS":              607,
-		"ERROR_REASON_SEAT_HAS_ACTED":                608,
-		"ERROR_REASON_SEAT_TIMEOUT":                  609,
-		"ERROR_REASON_TOO_MANY_WATCHERS":             610,
-		"ERROR_REASON_UNKNOWN_ENTITY":                611,
-		"ERROR_REASON_UNKNOWN_SEAT":                  612,
-		"ERROR_REASON_UNKNOWN_SESSION":               613,
-		"ERROR_REASON_UNKNOWN_TURN":                  614,
-		"ERROR_REASON_OUTCOME_INVALID":               615,
-		"ERROR_REASON_NARRATOR_TIMEOUT":              616,
-		"ERROR_REASON_MODEL_UNAVAILABLE":             617,
-		"ERROR_REASON_NARRATOR_FAILED":               618,
-		"ERROR_REASON_SESSION_DELETED":               619,
-		"ERROR_REASON_TOO_SLOW":                      620,
-		"ERROR_REASON_NOT_UNDERSTOOD":                621,
-		"ERROR_REASON_ACTORS_UNSUPPORTED":            622,
-		"ERROR_REASON_FOUNDATION_INVALID":            702,
-		"ERROR_REASON_ORDER_INVALID":                 703,
-		"ERROR_REASON_PATCH_UNFIT":                   704,
-		"ERROR_REASON_POLICY_NOT_FOUND":              705,
-		"ERROR_REASON_REQUEST_INVALID":               706,
-		"ERROR_REASON_CONVERSATION_STARTED":          707,
-		"ERROR_REASON_CONVERSATION_NOT_STARTED":      708,
-		"ERROR_REASON_MAX_TURNS_REACHED":             709,
-		"ERROR_REASON_APPROVAL_NOT_FOUND":            710,
-		"ERROR_REASON_APPROVAL_MISMATCH":             711,
-		"ERROR_REASON_LOG_BROKEN":                    712,
-		"ERROR_REASON_CONTEXT_MISSING":               713,
-		"ERROR_REASON_POLICY_UNTRUSTED":              714,
-		"ERROR_REASON_KEY_INVALID":                   715,
-		"ERROR_REASON_ENFORCEMENT_POINT_UNAVAILABLE": 716,
-		"ERROR_REASON_COMMANDS_NOT_ALLOWED":          801,
-		"ERROR_REASON_DIRECTORY_TOO_LARGE":           802,
-		"ERROR_REASON_NO_SUBJECT":                    803,
-		"ERROR_REASON_NO_SUCH_DIRECTORY":             804,
-		"ERROR_REASON_NOT_PYTHON":                    805,
-		"ERROR_REASON_RUN_NOT_FINISHED":              806,
-		"ERROR_REASON_SANDBOX_UNAVAILABLE":           807,
-		"ERROR_REASON_ROLL_INVALID":                  901,
-		"ERROR_REASON_SNAPSHOT_INVALID":              902,
-		"ERROR_REASON_UNKNOWN_ACTION":                903,
-		"ERROR_REASON_BAD_PATTERN":                   904,
-		"ERROR_REASON_BAD_TEXT":                      1001,
-		"ERROR_REASON_FILE_INVALID":                  1002,
-		"ERROR_REASON_UNREADABLE":                    1003,
-		"ERROR_REASON_MISSING_COLUMN":                1004,
-		"ERROR_REASON_OUTPUT_EXISTS":                 1005,
-		"ERROR_REASON_PARQUET_NOT_INSTALLED":         1006,
-		"ERROR_REASON_RESUME_UNUSABLE":               1007,
-		"ERROR_REASON_SCENARIO_INVALID":              1008,
-		"ERROR_REASON_TOOL_WITHOUT_COMMAND":          1009,
+		"ERROR_REASON_UNSPECIFIED":              0,
+		"ERROR_REASON_INVALID_ARGUMENT":         1,
+		"ERROR_REASON_NOT_FOUND":                2,
+		"ERROR_REASON_ALREADY_EXISTS":           3,
+		"ERROR_REASON_FAILED_PRECONDITION":      4,
+		"ERROR_REASON_CONFLICT":                 5,
+		"ERROR_REASON_RESOURCE_EXHAUSTED":       6,
+		"ERROR_REASON_UNAVAILABLE":              7,
+		"ERROR_REASON_DEADLINE_EXCEEDED":        8,
+		"ERROR_REASON_UNSUPPORTED":              9,
+		"ERROR_REASON_INTERNAL":                 10,
+		"ERROR_REASON_FIELD_UNSUPPORTED":        11,
+		"ERROR_REASON_ADDRESS_UNAVAILABLE":      101,
+		"ERROR_REASON_BAD_ADDRESS":              102,
+		"ERROR_REASON_BAD_CONFIGURATION":        103,
+		"ERROR_REASON_MISSING_PACKAGE":          104,
+		"ERROR_REASON_PLAINTEXT_REFUSED":        105,
+		"ERROR_REASON_UNKNOWN_SERVICE":          106,
+		"ERROR_REASON_SERVICE_NOT_CONFIGURED":   107,
+		"ERROR_REASON_SERVER_SHUTTING_DOWN":     108,
+		"ERROR_REASON_TOO_MANY_CALLS":           109,
+		"ERROR_REASON_UNDECODABLE_REQUEST":      110,
+		"ERROR_REASON_REPLY_TOO_LARGE":          111,
+		"ERROR_REASON_HOST_REFUSED":             112,
+		"ERROR_REASON_ORIGIN_REFUSED":           113,
+		"ERROR_REASON_TOKEN_REQUIRED":           114,
+		"ERROR_REASON_MEDIA_TYPE_UNSUPPORTED":   115,
+		"ERROR_REASON_BODY_TOO_LARGE":           116,
+		"ERROR_REASON_METHOD_NOT_FOUND":         117,
+		"ERROR_REASON_SCENARIO_ID_TAKEN":        118,
+		"ERROR_REASON_REQUEST_ID_REUSED":        201,
+		"ERROR_REASON_ANSWERED_MEANWHILE":       202,
+		"ERROR_REASON_WORK_NOT_FOUND":           203,
+		"ERROR_REASON_NEWER_SCHEMA":             204,
+		"ERROR_REASON_STORAGE_BUSY":             205,
+		"ERROR_REASON_STORAGE_UNAVAILABLE":      206,
+		"ERROR_REASON_STORAGE_UNCERTAIN":        207,
+		"ERROR_REASON_REDIS_UNAVAILABLE":        208,
+		"ERROR_REASON_ANSWER_INVALID":           301,
+		"ERROR_REASON_ANSWER_REFUSED":           302,
+		"ERROR_REASON_NOT_JSON":                 303,
+		"ERROR_REASON_SCHEMA_MISMATCH":          304,
+		"ERROR_REASON_BUDGET_EXHAUSTED":         305,
+		"ERROR_REASON_CONTEXT_LENGTH_EXCEEDED":  306,
+		"ERROR_REASON_DUPLICATE_ITEM":           307,
+		"ERROR_REASON_HISTORY_FULL":             308,
+		"ERROR_REASON_STALE_TURN":               309,
+		"ERROR_REASON_TURN_REWOUND":             310,
+		"ERROR_REASON_TURN_UNDER_WAY":           311,
+		"ERROR_REASON_UNKNOWN_CONVERSATION":     312,
+		"ERROR_REASON_LIMIT_REACHED":            313,
+		"ERROR_REASON_LIMIT_TOO_SMALL":          314,
+		"ERROR_REASON_MODEL_NOT_FOUND":          316,
+		"ERROR_REASON_MODEL_REQUIRED":           317,
+		"ERROR_REASON_PRICE_UNKNOWN":            318,
+		"ERROR_REASON_PROVIDER_BUSY":            319,
+		"ERROR_REASON_PROVIDER_CIRCUIT_OPEN":    320,
+		"ERROR_REASON_PROVIDER_FAILED":          321,
+		"ERROR_REASON_PROVIDER_NOT_CONFIGURED":  322,
+		"ERROR_REASON_PROVIDER_QUOTA_EXHAUSTED": 323,
+		"ERROR_REASON_PROVIDER_RATE_LIMITED":    324,
+		"ERROR_REASON_PROVIDER_REDIRECTS":       325,
+		"ERROR_REASON_PROVIDER_REFUSED_KEY":     326,
+		"ERROR_REASON_PROVIDER_REFUSED_REQUEST": 327,
+		"ERROR_REASON_PROVIDER_TIMEOUT":         328,
+		"ERROR_REASON_PROVIDER_UNREACHABLE":     329,
+		"ERROR_REASON_NOT_AN_EVENT_STREAM":      330,
+		"ERROR_REASON_STREAM_MALFORMED":         331,
+		"ERROR_REASON_STREAM_TRUNCATED":         332,
+		"ERROR_REASON_GATEWAY_MALFORMED":        333,
+		"ERROR_REASON_FACTS_INVALID":            334,
+		"ERROR_REASON_MATERIAL_INVALID":         335,
+		"ERROR_REASON_MANIFEST_INVALID":         401,
+		"ERROR_REASON_NOT_WAITING_FOR_TOOLS":    402,
+		"ERROR_REASON_PHASE_NOT_REACHED":        403,
+		"ERROR_REASON_TOOL_ROUNDS_USED_UP":      404,
+		"ERROR_REASON_UNKNOWN_PHASE":            405,
+		"ERROR_REASON_UNKNOWN_RUN":              406,
+		"ERROR_REASON_RUN_ENDED":                407,
+		"ERROR_REASON_SPEC_INVALID":             501,
+		"ERROR_REASON_CERTIFICATE_INVALID":      502,
+		"ERROR_REASON_CERTIFICATE_NOT_FOUND":    503,
+		"ERROR_REASON_DRY_RUN_TOO_SLOW":         504,
+		"ERROR_REASON_GRAPH_TOO_LARGE":          505,
+		"ERROR_REASON_OTHER_ENGINE":             506,
+		"ERROR_REASON_OTHER_SPEC":               507,
+		"ERROR_REASON_SCENARIO_NOT_FOUND":       508,
+		"ERROR_REASON_VERSION_CHANGED":          509,
+		"ERROR_REASON_TOOLS_UNSUPPORTED":        510,
+		"ERROR_REASON_SCENARIO_RETAINED":        511,
+		"ERROR_REASON_ACTIONS_REJECTED":         601,
+		"ERROR_REASON_BUNDLE_INVALID":           602,
+		"ERROR_REASON_BUNDLE_TOO_LARGE":         603,
+		"ERROR_REASON_NOT_PLAYABLE":             604,
+		"ERROR_REASON_NOT_YOUR_TURN":            605,
+		"ERROR_REASON_SIMULTANEOUS_SEATS":       606,
+		"ERROR_REASON_SEATS_TAKE_TURNS":         607,
+		"ERROR_REASON_SEAT_HAS_ACTED":           608,
+		"ERROR_REASON_SEAT_TIMEOUT":             609,
+		"ERROR_REASON_TOO_MANY_WATCHERS":        610,
+		"ERROR_REASON_UNKNOWN_ENTITY":           611,
+		"ERROR_REASON_UNKNOWN_SEAT":             612,
+		"ERROR_REASON_UNKNOWN_SESSION":          613,
+		"ERROR_REASON_UNKNOWN_TURN":             614,
+		"ERROR_REASON_OUTCOME_INVALID":          615,
+		"ERROR_REASON_NARRATOR_TIMEOUT":         616,
+		"ERROR_REASON_MODEL_UNAVAILABLE":        617,
+		"ERROR_REASON_NARRATOR_FAILED":          618,
+		"ERROR_REASON_SESSION_DELETED":          619,
+		"ERROR_REASON_TOO_SLOW":                 620,
+		"ERROR_REASON_NOT_UNDERSTOOD":           621,
+		"ERROR_REASON_ACTORS_UNSUPPORTED":       622,
+		"ERROR_REASON_FOUNDATION_INVALID":       702,
+		"ERROR_REASON_ORDER_INVALID":            703,
+		"ERROR_REASON_PATCH_UNFIT":              704,
+		"ERROR_REASON_POLICY_NOT_FOUND":         705,
+		"ERROR_REASON_REQUEST_INVALID":          706,
+		"ERROR_REASON_CONVERSATION_STARTED":     707,
+		"ERROR_REASON_CONVERSATION_NOT_STARTED": 708,
+		"ERROR_REASON_MAX_TURNS_REACHED":        709,
+		"ERROR_REASON_APPROVAL_NOT_FOUND":       710,
+		"ERROR_REASON_APPROVAL_MISMATCH":        711,
+		"ERROR_REASON_LOG_BROKEN":               712,
+		"ERROR_REASON_CONTEXT_MISSING":          713,
+		"ERROR_REASON_COMMANDS_NOT_ALLOWED":     801,
+		"ERROR_REASON_DIRECTORY_TOO_LARGE":      802,
+		"ERROR_REASON_NO_SUBJECT":               803,
+		"ERROR_REASON_NO_SUCH_DIRECTORY":        804,
+		"ERROR_REASON_NOT_PYTHON":               805,
+		"ERROR_REASON_RUN_NOT_FINISHED":         806,
+		"ERROR_REASON_SANDBOX_UNAVAILABLE":      807,
+		"ERROR_REASON_NO_SUCH_FUNCTION":         808,
+		"ERROR_REASON_HYPOTHESIS_UNAVAILABLE":   809,
+		"ERROR_REASON_ROLL_INVALID":             901,
+		"ERROR_REASON_SNAPSHOT_INVALID":         902,
+		"ERROR_REASON_UNKNOWN_ACTION":           903,
+		"ERROR_REASON_BAD_PATTERN":              904,
+		"ERROR_REASON_BAD_TEXT":                 1001,
+		"ERROR_REASON_FILE_INVALID":             1002,
+		"ERROR_REASON_UNREADABLE":               1003,
+		"ERROR_REASON_MISSING_COLUMN":           1004,
+		"ERROR_REASON_OUTPUT_EXISTS":            1005,
+		"ERROR_REASON_PARQUET_NOT_INSTALLED":    1006,
+		"ERROR_REASON_RESUME_UNUSABLE":          1007,
+		"ERROR_REASON_SCENARIO_INVALID":         1008,
+		"ERROR_REASON_TOOL_WITHOUT_COMMAND":     1009,
 	}
 )
 
@@ -1275,7 +1258,7 @@ var File_peripety_api_common_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_peripety_api_common_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	")peripety/api/common/v1/error_reason.proto\x12\x16peripety.api.common.v1*\xc2)\n" +
+	")peripety/api/common/v1/error_reason.proto\x12\x16peripety.api.common.v1*\xfa(\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dERROR_REASON_INVALID_ARGUMENT\x10\x01\x12\x1a\n" +
@@ -1307,8 +1290,7 @@ const file_peripety_api_common_v1_error_reason_proto_rawDesc = "" +
 	"#ERROR_REASON_MEDIA_TYPE_UNSUPPORTED\x10s\x12\x1f\n" +
 	"\x1bERROR_REASON_BODY_TOO_LARGE\x10t\x12!\n" +
 	"\x1dERROR_REASON_METHOD_NOT_FOUND\x10u\x12\"\n" +
-	"\x1eERROR_REASON_SCENARIO_ID_TAKEN\x10v\x12 \n" +
-	"\x1cERROR_REASON_ADDRESS_REFUSED\x10w\x12#\n" +
+	"\x1eERROR_REASON_SCENARIO_ID_TAKEN\x10v\x12#\n" +
 	"\x1eERROR_REASON_REQUEST_ID_REUSED\x10\xc9\x01\x12$\n" +
 	"\x1fERROR_REASON_ANSWERED_MEANWHILE\x10\xca\x01\x12 \n" +
 	"\x1bERROR_REASON_WORK_NOT_FOUND\x10\xcb\x01\x12\x1e\n" +
@@ -1402,17 +1384,16 @@ const file_peripety_api_common_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_APPROVAL_NOT_FOUND\x10\xc6\x05\x12#\n" +
 	"\x1eERROR_REASON_APPROVAL_MISMATCH\x10\xc7\x05\x12\x1c\n" +
 	"\x17ERROR_REASON_LOG_BROKEN\x10\xc8\x05\x12!\n" +
-	"\x1cERROR_REASON_CONTEXT_MISSING\x10\xc9\x05\x12\"\n" +
-	"\x1dERROR_REASON_POLICY_UNTRUSTED\x10\xca\x05\x12\x1d\n" +
-	"\x18ERROR_REASON_KEY_INVALID\x10\xcb\x05\x12/\n" +
-	"*ERROR_REASON_ENFORCEMENT_POINT_UNAVAILABLE\x10\xcc\x05\x12&\n" +
+	"\x1cERROR_REASON_CONTEXT_MISSING\x10\xc9\x05\x12&\n" +
 	"!ERROR_REASON_COMMANDS_NOT_ALLOWED\x10\xa1\x06\x12%\n" +
 	" ERROR_REASON_DIRECTORY_TOO_LARGE\x10\xa2\x06\x12\x1c\n" +
 	"\x17ERROR_REASON_NO_SUBJECT\x10\xa3\x06\x12#\n" +
 	"\x1eERROR_REASON_NO_SUCH_DIRECTORY\x10\xa4\x06\x12\x1c\n" +
 	"\x17ERROR_REASON_NOT_PYTHON\x10\xa5\x06\x12\"\n" +
 	"\x1dERROR_REASON_RUN_NOT_FINISHED\x10\xa6\x06\x12%\n" +
-	" ERROR_REASON_SANDBOX_UNAVAILABLE\x10\xa7\x06\x12\x1e\n" +
+	" ERROR_REASON_SANDBOX_UNAVAILABLE\x10\xa7\x06\x12\"\n" +
+	"\x1dERROR_REASON_NO_SUCH_FUNCTION\x10\xa8\x06\x12(\n" +
+	"#ERROR_REASON_HYPOTHESIS_UNAVAILABLE\x10\xa9\x06\x12\x1e\n" +
 	"\x19ERROR_REASON_ROLL_INVALID\x10\x85\a\x12\"\n" +
 	"\x1dERROR_REASON_SNAPSHOT_INVALID\x10\x86\a\x12 \n" +
 	"\x1bERROR_REASON_UNKNOWN_ACTION\x10\x87\a\x12\x1d\n" +

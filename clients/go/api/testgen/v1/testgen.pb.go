@@ -90,6 +90,59 @@ func (TaskContext) EnumDescriptor() ([]byte, []int) {
 	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{0}
 }
 
+// How a run works, and its default limits.
+type TestGenProfile int32
+
+const (
+	// The default: rounds for each category, with reflections, in 180 seconds and 50,000 tokens.
+	TestGenProfile_TEST_GEN_PROFILE_UNSPECIFIED TestGenProfile = 0
+	// One large first round over all categories, then at most three rounds on what it did not detect. No reflections.
+	TestGenProfile_TEST_GEN_PROFILE_DIRECT TestGenProfile = 1
+	// As the default, with 900 seconds and 200,000 tokens, for a model that reasons.
+	TestGenProfile_TEST_GEN_PROFILE_REASONING TestGenProfile = 2
+)
+
+// Enum value maps for TestGenProfile.
+var (
+	TestGenProfile_name = map[int32]string{
+		0: "TEST_GEN_PROFILE_UNSPECIFIED",
+		1: "TEST_GEN_PROFILE_DIRECT",
+		2: "TEST_GEN_PROFILE_REASONING",
+	}
+	TestGenProfile_value = map[string]int32{
+		"TEST_GEN_PROFILE_UNSPECIFIED": 0,
+		"TEST_GEN_PROFILE_DIRECT":      1,
+		"TEST_GEN_PROFILE_REASONING":   2,
+	}
+)
+
+func (x TestGenProfile) Enum() *TestGenProfile {
+	p := new(TestGenProfile)
+	*p = x
+	return p
+}
+
+func (x TestGenProfile) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TestGenProfile) Descriptor() protoreflect.EnumDescriptor {
+	return file_peripety_api_testgen_v1_testgen_proto_enumTypes[1].Descriptor()
+}
+
+func (TestGenProfile) Type() protoreflect.EnumType {
+	return &file_peripety_api_testgen_v1_testgen_proto_enumTypes[1]
+}
+
+func (x TestGenProfile) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TestGenProfile.Descriptor instead.
+func (TestGenProfile) EnumDescriptor() ([]byte, []int) {
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{1}
+}
+
 // Status of a test.
 type TestStatus int32
 
@@ -135,11 +188,11 @@ func (x TestStatus) String() string {
 }
 
 func (TestStatus) Descriptor() protoreflect.EnumDescriptor {
-	return file_peripety_api_testgen_v1_testgen_proto_enumTypes[1].Descriptor()
+	return file_peripety_api_testgen_v1_testgen_proto_enumTypes[2].Descriptor()
 }
 
 func (TestStatus) Type() protoreflect.EnumType {
-	return &file_peripety_api_testgen_v1_testgen_proto_enumTypes[1]
+	return &file_peripety_api_testgen_v1_testgen_proto_enumTypes[2]
 }
 
 func (x TestStatus) Number() protoreflect.EnumNumber {
@@ -148,7 +201,7 @@ func (x TestStatus) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TestStatus.Descriptor instead.
 func (TestStatus) EnumDescriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{1}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{2}
 }
 
 // Phase of a run.
@@ -192,11 +245,11 @@ func (x TestGenPhase) String() string {
 }
 
 func (TestGenPhase) Descriptor() protoreflect.EnumDescriptor {
-	return file_peripety_api_testgen_v1_testgen_proto_enumTypes[2].Descriptor()
+	return file_peripety_api_testgen_v1_testgen_proto_enumTypes[3].Descriptor()
 }
 
 func (TestGenPhase) Type() protoreflect.EnumType {
-	return &file_peripety_api_testgen_v1_testgen_proto_enumTypes[2]
+	return &file_peripety_api_testgen_v1_testgen_proto_enumTypes[3]
 }
 
 func (x TestGenPhase) Number() protoreflect.EnumNumber {
@@ -205,7 +258,7 @@ func (x TestGenPhase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TestGenPhase.Descriptor instead.
 func (TestGenPhase) EnumDescriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{2}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{3}
 }
 
 // Result of a reflection.
@@ -249,11 +302,11 @@ func (x ReflectionAction) String() string {
 }
 
 func (ReflectionAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_peripety_api_testgen_v1_testgen_proto_enumTypes[3].Descriptor()
+	return file_peripety_api_testgen_v1_testgen_proto_enumTypes[4].Descriptor()
 }
 
 func (ReflectionAction) Type() protoreflect.EnumType {
-	return &file_peripety_api_testgen_v1_testgen_proto_enumTypes[3]
+	return &file_peripety_api_testgen_v1_testgen_proto_enumTypes[4]
 }
 
 func (x ReflectionAction) Number() protoreflect.EnumNumber {
@@ -262,7 +315,7 @@ func (x ReflectionAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReflectionAction.Descriptor instead.
 func (ReflectionAction) EnumDescriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{3}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{4}
 }
 
 // Reason why a run ended.
@@ -334,11 +387,11 @@ func (x StoppedBy) String() string {
 }
 
 func (StoppedBy) Descriptor() protoreflect.EnumDescriptor {
-	return file_peripety_api_testgen_v1_testgen_proto_enumTypes[4].Descriptor()
+	return file_peripety_api_testgen_v1_testgen_proto_enumTypes[5].Descriptor()
 }
 
 func (StoppedBy) Type() protoreflect.EnumType {
-	return &file_peripety_api_testgen_v1_testgen_proto_enumTypes[4]
+	return &file_peripety_api_testgen_v1_testgen_proto_enumTypes[5]
 }
 
 func (x StoppedBy) Number() protoreflect.EnumNumber {
@@ -347,7 +400,7 @@ func (x StoppedBy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StoppedBy.Descriptor instead.
 func (StoppedBy) EnumDescriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{4}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{5}
 }
 
 // Level at which two tests are duplicates.
@@ -391,11 +444,11 @@ func (x DuplicateLevel) String() string {
 }
 
 func (DuplicateLevel) Descriptor() protoreflect.EnumDescriptor {
-	return file_peripety_api_testgen_v1_testgen_proto_enumTypes[5].Descriptor()
+	return file_peripety_api_testgen_v1_testgen_proto_enumTypes[6].Descriptor()
 }
 
 func (DuplicateLevel) Type() protoreflect.EnumType {
-	return &file_peripety_api_testgen_v1_testgen_proto_enumTypes[5]
+	return &file_peripety_api_testgen_v1_testgen_proto_enumTypes[6]
 }
 
 func (x DuplicateLevel) Number() protoreflect.EnumNumber {
@@ -404,7 +457,7 @@ func (x DuplicateLevel) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DuplicateLevel.Descriptor instead.
 func (DuplicateLevel) EnumDescriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{5}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{6}
 }
 
 // File format of exported tests.
@@ -456,11 +509,11 @@ func (x TestFormat) String() string {
 }
 
 func (TestFormat) Descriptor() protoreflect.EnumDescriptor {
-	return file_peripety_api_testgen_v1_testgen_proto_enumTypes[6].Descriptor()
+	return file_peripety_api_testgen_v1_testgen_proto_enumTypes[7].Descriptor()
 }
 
 func (TestFormat) Type() protoreflect.EnumType {
-	return &file_peripety_api_testgen_v1_testgen_proto_enumTypes[6]
+	return &file_peripety_api_testgen_v1_testgen_proto_enumTypes[7]
 }
 
 func (x TestFormat) Number() protoreflect.EnumNumber {
@@ -469,7 +522,7 @@ func (x TestFormat) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TestFormat.Descriptor instead.
 func (TestFormat) EnumDescriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{6}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{7}
 }
 
 // Category of tests.
@@ -712,7 +765,8 @@ func (x *EnvironmentInfo) GetMemoryBytes() int64 {
 // A command of the caller, run behind a fence: without network, and with access to few files.
 type CommandSubject struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The program and its arguments.
+	// The program and its arguments. With `function`, the Python interpreter and its options; empty for the one of the
+	// server.
 	Argv []string `protobuf:"bytes,1,rep,name=argv,proto3" json:"argv,omitempty"`
 	// Working directory on the server; empty for an empty temporary one.
 	WorkingDirectory string `protobuf:"bytes,2,opt,name=working_directory,json=workingDirectory,proto3" json:"working_directory,omitempty"`
@@ -725,6 +779,9 @@ type CommandSubject struct {
 	// Absolute paths that the command may also read: the fence allows its interpreter, the paths in argv and
 	// its copy of the directory.
 	ReadablePaths []string `protobuf:"bytes,6,rep,name=readable_paths,json=readablePaths,proto3" json:"readable_paths,omitempty"`
+	// A Python function to test in place of the program, as `package.module:name`; empty for the program. Its module is in
+	// the working directory, or installed for the interpreter.
+	Function      string `protobuf:"bytes,7,opt,name=function,proto3" json:"function,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -799,6 +856,13 @@ func (x *CommandSubject) GetReadablePaths() []string {
 		return x.ReadablePaths
 	}
 	return nil
+}
+
+func (x *CommandSubject) GetFunction() string {
+	if x != nil {
+		return x.Function
+	}
+	return ""
 }
 
 // Subject under test. Tests without a subject cannot be measured.
@@ -952,8 +1016,10 @@ type TestGenConfig struct {
 	// If true, the run starts with baseline tests, derived from the subject's schema without a model;
 	// unset means true if there is a subject.
 	CombinatorialFloor *bool `protobuf:"varint,13,opt,name=combinatorial_floor,json=combinatorialFloor,proto3,oneof" json:"combinatorial_floor,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// How the run works.
+	Profile       TestGenProfile `protobuf:"varint,14,opt,name=profile,proto3,enum=peripety.api.testgen.v1.TestGenProfile" json:"profile,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TestGenConfig) Reset() {
@@ -1075,6 +1141,13 @@ func (x *TestGenConfig) GetCombinatorialFloor() bool {
 		return *x.CombinatorialFloor
 	}
 	return false
+}
+
+func (x *TestGenConfig) GetProfile() TestGenProfile {
+	if x != nil {
+		return x.Profile
+	}
+	return TestGenProfile_TEST_GEN_PROFILE_UNSPECIFIED
 }
 
 // One turn of a test on a scenario.
@@ -3762,9 +3835,11 @@ type TestGenEvent_Start struct {
 	// Categories in order.
 	Categories []*Category `protobuf:"bytes,4,rep,name=categories,proto3" json:"categories,omitempty"`
 	// True if a fence isolates the command, false if it runs without one; unset for other subjects.
-	Fenced        *bool `protobuf:"varint,5,opt,name=fenced,proto3,oneof" json:"fenced,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Fenced *bool `protobuf:"varint,5,opt,name=fenced,proto3,oneof" json:"fenced,omitempty"`
+	// A profile that suits the model better than the one of the run; unset if there is none.
+	SuggestedProfile TestGenProfile `protobuf:"varint,6,opt,name=suggested_profile,json=suggestedProfile,proto3,enum=peripety.api.testgen.v1.TestGenProfile" json:"suggested_profile,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *TestGenEvent_Start) Reset() {
@@ -3830,6 +3905,13 @@ func (x *TestGenEvent_Start) GetFenced() bool {
 		return *x.Fenced
 	}
 	return false
+}
+
+func (x *TestGenEvent_Start) GetSuggestedProfile() TestGenProfile {
+	if x != nil {
+		return x.SuggestedProfile
+	}
+	return TestGenProfile_TEST_GEN_PROFILE_UNSPECIFIED
 }
 
 // Progress of the run.
@@ -4093,14 +4175,15 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\n" +
 	"file_count\x18\x06 \x01(\x05R\tfileCount\x12\x1b\n" +
 	"\tcpu_count\x18\a \x01(\x05R\bcpuCount\x12!\n" +
-	"\fmemory_bytes\x18\b \x01(\x03R\vmemoryBytes\"\xec\x02\n" +
+	"\fmemory_bytes\x18\b \x01(\x03R\vmemoryBytes\"\x88\x03\n" +
 	"\x0eCommandSubject\x12\x12\n" +
 	"\x04argv\x18\x01 \x03(\tR\x04argv\x12+\n" +
 	"\x11working_directory\x18\x02 \x01(\tR\x10workingDirectory\x12Z\n" +
 	"\venvironment\x18\x03 \x03(\v28.peripety.api.testgen.v1.CommandSubject.EnvironmentEntryR\venvironment\x123\n" +
 	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12!\n" +
 	"\fmemory_bytes\x18\x05 \x01(\x03R\vmemoryBytes\x12%\n" +
-	"\x0ereadable_paths\x18\x06 \x03(\tR\rreadablePaths\x1a>\n" +
+	"\x0ereadable_paths\x18\x06 \x03(\tR\rreadablePaths\x12\x1a\n" +
+	"\bfunction\x18\a \x01(\tR\bfunction\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd2\x01\n" +
@@ -4110,7 +4193,7 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"scenarioId\x12>\n" +
 	"\x06policy\x18\x03 \x01(\v2$.peripety.api.policy.v1.PolicySourceH\x00R\x06policy\x12C\n" +
 	"\acommand\x18\x04 \x01(\v2'.peripety.api.testgen.v1.CommandSubjectH\x00R\acommandB\t\n" +
-	"\asubject\"\xad\b\n" +
+	"\asubject\"\xf0\b\n" +
 	"\rTestGenConfig\x128\n" +
 	"\x16min_tests_per_category\x18\x01 \x01(\x05H\x00R\x13minTestsPerCategory\x88\x01\x01\x12>\n" +
 	"\x19target_tests_per_category\x18\x02 \x01(\x05H\x01R\x16targetTestsPerCategory\x88\x01\x01\x12:\n" +
@@ -4126,7 +4209,8 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\x0emax_total_time\x18\v \x01(\v2\x19.google.protobuf.DurationH\n" +
 	"R\fmaxTotalTime\x88\x01\x01\x12/\n" +
 	"\x13parallel_categories\x18\f \x01(\bR\x12parallelCategories\x124\n" +
-	"\x13combinatorial_floor\x18\r \x01(\bH\vR\x12combinatorialFloor\x88\x01\x01B\x19\n" +
+	"\x13combinatorial_floor\x18\r \x01(\bH\vR\x12combinatorialFloor\x88\x01\x01\x12A\n" +
+	"\aprofile\x18\x0e \x01(\x0e2'.peripety.api.testgen.v1.TestGenProfileR\aprofileB\x19\n" +
 	"\x17_min_tests_per_categoryB\x1c\n" +
 	"\x1a_target_tests_per_categoryB\x1a\n" +
 	"\x18_max_rounds_per_categoryB\x1b\n" +
@@ -4276,7 +4360,7 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\vcreate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\"\xf0\v\n" +
+	"updateTime\"\xc6\f\n" +
 	"\fTestGenEvent\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x03R\bsequence\x12C\n" +
@@ -4291,7 +4375,7 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\btest_ran\x18\x0f \x01(\v2-.peripety.api.testgen.v1.TestGenEvent.TestRanH\x00R\atestRan\x12>\n" +
 	"\bmeasured\x18\x10 \x01(\v2 .peripety.api.testgen.v1.QualityH\x00R\bmeasured\x12L\n" +
 	"\bcomplete\x18\x11 \x01(\v2..peripety.api.testgen.v1.TestGenEvent.CompleteH\x00R\bcomplete\x129\n" +
-	"\x05error\x18\x12 \x01(\v2!.peripety.api.common.v1.ItemErrorH\x00R\x05error\x1a\x82\x02\n" +
+	"\x05error\x18\x12 \x01(\v2!.peripety.api.common.v1.ItemErrorH\x00R\x05error\x1a\xd8\x02\n" +
 	"\x05Start\x12\x17\n" +
 	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12)\n" +
 	"\x10task_description\x18\x02 \x01(\tR\x0ftaskDescription\x12J\n" +
@@ -4299,7 +4383,8 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\n" +
 	"categories\x18\x04 \x03(\v2!.peripety.api.testgen.v1.CategoryR\n" +
 	"categories\x12\x1b\n" +
-	"\x06fenced\x18\x05 \x01(\bH\x00R\x06fenced\x88\x01\x01B\t\n" +
+	"\x06fenced\x18\x05 \x01(\bH\x00R\x06fenced\x88\x01\x01\x12T\n" +
+	"\x11suggested_profile\x18\x06 \x01(\x0e2'.peripety.api.testgen.v1.TestGenProfileR\x10suggestedProfileB\t\n" +
 	"\a_fenced\x1a\xc7\x01\n" +
 	"\bProgress\x12;\n" +
 	"\x05phase\x18\x01 \x01(\x0e2%.peripety.api.testgen.v1.TestGenPhaseR\x05phase\x12.\n" +
@@ -4407,7 +4492,11 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\x13TASK_CONTEXT_PROMPT\x10\x02\x12\x19\n" +
 	"\x15TASK_CONTEXT_SCENARIO\x10\x03\x12\x17\n" +
 	"\x13TASK_CONTEXT_POLICY\x10\x04\x12\x17\n" +
-	"\x13TASK_CONTEXT_CUSTOM\x10\x05*\x93\x01\n" +
+	"\x13TASK_CONTEXT_CUSTOM\x10\x05*o\n" +
+	"\x0eTestGenProfile\x12 \n" +
+	"\x1cTEST_GEN_PROFILE_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17TEST_GEN_PROFILE_DIRECT\x10\x01\x12\x1e\n" +
+	"\x1aTEST_GEN_PROFILE_REASONING\x10\x02*\x93\x01\n" +
 	"\n" +
 	"TestStatus\x12\x1b\n" +
 	"\x17TEST_STATUS_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -4476,173 +4565,176 @@ func file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP() []byte {
 	return file_peripety_api_testgen_v1_testgen_proto_rawDescData
 }
 
-var file_peripety_api_testgen_v1_testgen_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_peripety_api_testgen_v1_testgen_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
 var file_peripety_api_testgen_v1_testgen_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_peripety_api_testgen_v1_testgen_proto_goTypes = []any{
 	(TaskContext)(0),               // 0: peripety.api.testgen.v1.TaskContext
-	(TestStatus)(0),                // 1: peripety.api.testgen.v1.TestStatus
-	(TestGenPhase)(0),              // 2: peripety.api.testgen.v1.TestGenPhase
-	(ReflectionAction)(0),          // 3: peripety.api.testgen.v1.ReflectionAction
-	(StoppedBy)(0),                 // 4: peripety.api.testgen.v1.StoppedBy
-	(DuplicateLevel)(0),            // 5: peripety.api.testgen.v1.DuplicateLevel
-	(TestFormat)(0),                // 6: peripety.api.testgen.v1.TestFormat
-	(*Category)(nil),               // 7: peripety.api.testgen.v1.Category
-	(*FilePreview)(nil),            // 8: peripety.api.testgen.v1.FilePreview
-	(*EnvironmentInfo)(nil),        // 9: peripety.api.testgen.v1.EnvironmentInfo
-	(*CommandSubject)(nil),         // 10: peripety.api.testgen.v1.CommandSubject
-	(*Subject)(nil),                // 11: peripety.api.testgen.v1.Subject
-	(*TestGenConfig)(nil),          // 12: peripety.api.testgen.v1.TestGenConfig
-	(*ScenarioStep)(nil),           // 13: peripety.api.testgen.v1.ScenarioStep
-	(*ScenarioTest)(nil),           // 14: peripety.api.testgen.v1.ScenarioTest
-	(*PythonCall)(nil),             // 15: peripety.api.testgen.v1.PythonCall
-	(*TestFile)(nil),               // 16: peripety.api.testgen.v1.TestFile
-	(*CommandTest)(nil),            // 17: peripety.api.testgen.v1.CommandTest
-	(*TestVerdict)(nil),            // 18: peripety.api.testgen.v1.TestVerdict
-	(*GeneratedTest)(nil),          // 19: peripety.api.testgen.v1.GeneratedTest
-	(*Reflection)(nil),             // 20: peripety.api.testgen.v1.Reflection
-	(*Quality)(nil),                // 21: peripety.api.testgen.v1.Quality
-	(*TestRunStats)(nil),           // 22: peripety.api.testgen.v1.TestRunStats
-	(*TestRun)(nil),                // 23: peripety.api.testgen.v1.TestRun
-	(*TestRunSummary)(nil),         // 24: peripety.api.testgen.v1.TestRunSummary
-	(*TestGenEvent)(nil),           // 25: peripety.api.testgen.v1.TestGenEvent
-	(*GenerateTestsRequest)(nil),   // 26: peripety.api.testgen.v1.GenerateTestsRequest
-	(*GenerateTestsResponse)(nil),  // 27: peripety.api.testgen.v1.GenerateTestsResponse
-	(*ResumeTestsRequest)(nil),     // 28: peripety.api.testgen.v1.ResumeTestsRequest
-	(*ResumeTestsResponse)(nil),    // 29: peripety.api.testgen.v1.ResumeTestsResponse
-	(*RunTestsRequest)(nil),        // 30: peripety.api.testgen.v1.RunTestsRequest
-	(*RunTestsResponse)(nil),       // 31: peripety.api.testgen.v1.RunTestsResponse
-	(*GetTestRunRequest)(nil),      // 32: peripety.api.testgen.v1.GetTestRunRequest
-	(*GetTestRunResponse)(nil),     // 33: peripety.api.testgen.v1.GetTestRunResponse
-	(*ListTestRunsRequest)(nil),    // 34: peripety.api.testgen.v1.ListTestRunsRequest
-	(*ListTestRunsResponse)(nil),   // 35: peripety.api.testgen.v1.ListTestRunsResponse
-	(*ListTestTasksRequest)(nil),   // 36: peripety.api.testgen.v1.ListTestTasksRequest
-	(*TestTask)(nil),               // 37: peripety.api.testgen.v1.TestTask
-	(*ListTestTasksResponse)(nil),  // 38: peripety.api.testgen.v1.ListTestTasksResponse
-	(*CancelTestRunRequest)(nil),   // 39: peripety.api.testgen.v1.CancelTestRunRequest
-	(*CancelTestRunResponse)(nil),  // 40: peripety.api.testgen.v1.CancelTestRunResponse
-	(*DeleteTestRunRequest)(nil),   // 41: peripety.api.testgen.v1.DeleteTestRunRequest
-	(*DeleteTestRunResponse)(nil),  // 42: peripety.api.testgen.v1.DeleteTestRunResponse
-	(*ExportTestsRequest)(nil),     // 43: peripety.api.testgen.v1.ExportTestsRequest
-	(*ExportTestsResponse)(nil),    // 44: peripety.api.testgen.v1.ExportTestsResponse
-	nil,                            // 45: peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
-	nil,                            // 46: peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
-	nil,                            // 47: peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
-	(*TestGenEvent_Start)(nil),     // 48: peripety.api.testgen.v1.TestGenEvent.Start
-	(*TestGenEvent_Progress)(nil),  // 49: peripety.api.testgen.v1.TestGenEvent.Progress
-	(*TestGenEvent_Duplicate)(nil), // 50: peripety.api.testgen.v1.TestGenEvent.Duplicate
-	(*TestGenEvent_TestRan)(nil),   // 51: peripety.api.testgen.v1.TestGenEvent.TestRan
-	(*TestGenEvent_Complete)(nil),  // 52: peripety.api.testgen.v1.TestGenEvent.Complete
-	(*durationpb.Duration)(nil),    // 53: google.protobuf.Duration
-	(*v1.PolicySource)(nil),        // 54: peripety.api.policy.v1.PolicySource
-	(*v11.ActionCall)(nil),         // 55: peripety.api.common.v1.ActionCall
-	(*v11.Finding)(nil),            // 56: peripety.api.common.v1.Finding
-	(*v1.PolicyScenario)(nil),      // 57: peripety.api.policy.v1.PolicyScenario
-	(*v11.Coverage)(nil),           // 58: peripety.api.common.v1.Coverage
-	(*v11.MutationScore)(nil),      // 59: peripety.api.common.v1.MutationScore
-	(*v11.ModelUsage)(nil),         // 60: peripety.api.common.v1.ModelUsage
-	(*v11.ItemError)(nil),          // 61: peripety.api.common.v1.ItemError
-	(*timestamppb.Timestamp)(nil),  // 62: google.protobuf.Timestamp
-	(*v11.Budget)(nil),             // 63: peripety.api.common.v1.Budget
+	(TestGenProfile)(0),            // 1: peripety.api.testgen.v1.TestGenProfile
+	(TestStatus)(0),                // 2: peripety.api.testgen.v1.TestStatus
+	(TestGenPhase)(0),              // 3: peripety.api.testgen.v1.TestGenPhase
+	(ReflectionAction)(0),          // 4: peripety.api.testgen.v1.ReflectionAction
+	(StoppedBy)(0),                 // 5: peripety.api.testgen.v1.StoppedBy
+	(DuplicateLevel)(0),            // 6: peripety.api.testgen.v1.DuplicateLevel
+	(TestFormat)(0),                // 7: peripety.api.testgen.v1.TestFormat
+	(*Category)(nil),               // 8: peripety.api.testgen.v1.Category
+	(*FilePreview)(nil),            // 9: peripety.api.testgen.v1.FilePreview
+	(*EnvironmentInfo)(nil),        // 10: peripety.api.testgen.v1.EnvironmentInfo
+	(*CommandSubject)(nil),         // 11: peripety.api.testgen.v1.CommandSubject
+	(*Subject)(nil),                // 12: peripety.api.testgen.v1.Subject
+	(*TestGenConfig)(nil),          // 13: peripety.api.testgen.v1.TestGenConfig
+	(*ScenarioStep)(nil),           // 14: peripety.api.testgen.v1.ScenarioStep
+	(*ScenarioTest)(nil),           // 15: peripety.api.testgen.v1.ScenarioTest
+	(*PythonCall)(nil),             // 16: peripety.api.testgen.v1.PythonCall
+	(*TestFile)(nil),               // 17: peripety.api.testgen.v1.TestFile
+	(*CommandTest)(nil),            // 18: peripety.api.testgen.v1.CommandTest
+	(*TestVerdict)(nil),            // 19: peripety.api.testgen.v1.TestVerdict
+	(*GeneratedTest)(nil),          // 20: peripety.api.testgen.v1.GeneratedTest
+	(*Reflection)(nil),             // 21: peripety.api.testgen.v1.Reflection
+	(*Quality)(nil),                // 22: peripety.api.testgen.v1.Quality
+	(*TestRunStats)(nil),           // 23: peripety.api.testgen.v1.TestRunStats
+	(*TestRun)(nil),                // 24: peripety.api.testgen.v1.TestRun
+	(*TestRunSummary)(nil),         // 25: peripety.api.testgen.v1.TestRunSummary
+	(*TestGenEvent)(nil),           // 26: peripety.api.testgen.v1.TestGenEvent
+	(*GenerateTestsRequest)(nil),   // 27: peripety.api.testgen.v1.GenerateTestsRequest
+	(*GenerateTestsResponse)(nil),  // 28: peripety.api.testgen.v1.GenerateTestsResponse
+	(*ResumeTestsRequest)(nil),     // 29: peripety.api.testgen.v1.ResumeTestsRequest
+	(*ResumeTestsResponse)(nil),    // 30: peripety.api.testgen.v1.ResumeTestsResponse
+	(*RunTestsRequest)(nil),        // 31: peripety.api.testgen.v1.RunTestsRequest
+	(*RunTestsResponse)(nil),       // 32: peripety.api.testgen.v1.RunTestsResponse
+	(*GetTestRunRequest)(nil),      // 33: peripety.api.testgen.v1.GetTestRunRequest
+	(*GetTestRunResponse)(nil),     // 34: peripety.api.testgen.v1.GetTestRunResponse
+	(*ListTestRunsRequest)(nil),    // 35: peripety.api.testgen.v1.ListTestRunsRequest
+	(*ListTestRunsResponse)(nil),   // 36: peripety.api.testgen.v1.ListTestRunsResponse
+	(*ListTestTasksRequest)(nil),   // 37: peripety.api.testgen.v1.ListTestTasksRequest
+	(*TestTask)(nil),               // 38: peripety.api.testgen.v1.TestTask
+	(*ListTestTasksResponse)(nil),  // 39: peripety.api.testgen.v1.ListTestTasksResponse
+	(*CancelTestRunRequest)(nil),   // 40: peripety.api.testgen.v1.CancelTestRunRequest
+	(*CancelTestRunResponse)(nil),  // 41: peripety.api.testgen.v1.CancelTestRunResponse
+	(*DeleteTestRunRequest)(nil),   // 42: peripety.api.testgen.v1.DeleteTestRunRequest
+	(*DeleteTestRunResponse)(nil),  // 43: peripety.api.testgen.v1.DeleteTestRunResponse
+	(*ExportTestsRequest)(nil),     // 44: peripety.api.testgen.v1.ExportTestsRequest
+	(*ExportTestsResponse)(nil),    // 45: peripety.api.testgen.v1.ExportTestsResponse
+	nil,                            // 46: peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
+	nil,                            // 47: peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
+	nil,                            // 48: peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
+	(*TestGenEvent_Start)(nil),     // 49: peripety.api.testgen.v1.TestGenEvent.Start
+	(*TestGenEvent_Progress)(nil),  // 50: peripety.api.testgen.v1.TestGenEvent.Progress
+	(*TestGenEvent_Duplicate)(nil), // 51: peripety.api.testgen.v1.TestGenEvent.Duplicate
+	(*TestGenEvent_TestRan)(nil),   // 52: peripety.api.testgen.v1.TestGenEvent.TestRan
+	(*TestGenEvent_Complete)(nil),  // 53: peripety.api.testgen.v1.TestGenEvent.Complete
+	(*durationpb.Duration)(nil),    // 54: google.protobuf.Duration
+	(*v1.PolicySource)(nil),        // 55: peripety.api.policy.v1.PolicySource
+	(*v11.ActionCall)(nil),         // 56: peripety.api.common.v1.ActionCall
+	(*v11.Finding)(nil),            // 57: peripety.api.common.v1.Finding
+	(*v1.PolicyScenario)(nil),      // 58: peripety.api.policy.v1.PolicyScenario
+	(*v11.Coverage)(nil),           // 59: peripety.api.common.v1.Coverage
+	(*v11.MutationScore)(nil),      // 60: peripety.api.common.v1.MutationScore
+	(*v11.ModelUsage)(nil),         // 61: peripety.api.common.v1.ModelUsage
+	(*v11.ItemError)(nil),          // 62: peripety.api.common.v1.ItemError
+	(*timestamppb.Timestamp)(nil),  // 63: google.protobuf.Timestamp
+	(*v11.Budget)(nil),             // 64: peripety.api.common.v1.Budget
 }
 var file_peripety_api_testgen_v1_testgen_proto_depIdxs = []int32{
-	8,  // 0: peripety.api.testgen.v1.EnvironmentInfo.files:type_name -> peripety.api.testgen.v1.FilePreview
-	45, // 1: peripety.api.testgen.v1.CommandSubject.environment:type_name -> peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
-	53, // 2: peripety.api.testgen.v1.CommandSubject.timeout:type_name -> google.protobuf.Duration
-	54, // 3: peripety.api.testgen.v1.Subject.policy:type_name -> peripety.api.policy.v1.PolicySource
-	10, // 4: peripety.api.testgen.v1.Subject.command:type_name -> peripety.api.testgen.v1.CommandSubject
-	53, // 5: peripety.api.testgen.v1.TestGenConfig.max_total_time:type_name -> google.protobuf.Duration
-	55, // 6: peripety.api.testgen.v1.ScenarioStep.actions:type_name -> peripety.api.common.v1.ActionCall
-	13, // 7: peripety.api.testgen.v1.ScenarioTest.steps:type_name -> peripety.api.testgen.v1.ScenarioStep
-	15, // 8: peripety.api.testgen.v1.CommandTest.call:type_name -> peripety.api.testgen.v1.PythonCall
-	16, // 9: peripety.api.testgen.v1.CommandTest.files:type_name -> peripety.api.testgen.v1.TestFile
-	16, // 10: peripety.api.testgen.v1.CommandTest.expect_files:type_name -> peripety.api.testgen.v1.TestFile
-	1,  // 11: peripety.api.testgen.v1.TestVerdict.status:type_name -> peripety.api.testgen.v1.TestStatus
-	56, // 12: peripety.api.testgen.v1.TestVerdict.findings:type_name -> peripety.api.common.v1.Finding
-	14, // 13: peripety.api.testgen.v1.GeneratedTest.scenario:type_name -> peripety.api.testgen.v1.ScenarioTest
-	57, // 14: peripety.api.testgen.v1.GeneratedTest.policy:type_name -> peripety.api.policy.v1.PolicyScenario
-	17, // 15: peripety.api.testgen.v1.GeneratedTest.command:type_name -> peripety.api.testgen.v1.CommandTest
-	18, // 16: peripety.api.testgen.v1.GeneratedTest.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
-	3,  // 17: peripety.api.testgen.v1.Reflection.action:type_name -> peripety.api.testgen.v1.ReflectionAction
-	58, // 18: peripety.api.testgen.v1.Quality.coverage:type_name -> peripety.api.common.v1.Coverage
-	59, // 19: peripety.api.testgen.v1.Quality.mutation:type_name -> peripety.api.common.v1.MutationScore
-	46, // 20: peripety.api.testgen.v1.Quality.unmeasured_lines:type_name -> peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
-	47, // 21: peripety.api.testgen.v1.TestRunStats.category_rounds:type_name -> peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
-	60, // 22: peripety.api.testgen.v1.TestRunStats.usage:type_name -> peripety.api.common.v1.ModelUsage
-	53, // 23: peripety.api.testgen.v1.TestRunStats.duration:type_name -> google.protobuf.Duration
-	4,  // 24: peripety.api.testgen.v1.TestRunStats.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
-	21, // 25: peripety.api.testgen.v1.TestRunStats.quality:type_name -> peripety.api.testgen.v1.Quality
-	9,  // 26: peripety.api.testgen.v1.TestRun.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	0,  // 27: peripety.api.testgen.v1.TestRun.context:type_name -> peripety.api.testgen.v1.TaskContext
-	7,  // 28: peripety.api.testgen.v1.TestRun.categories:type_name -> peripety.api.testgen.v1.Category
-	12, // 29: peripety.api.testgen.v1.TestRun.config:type_name -> peripety.api.testgen.v1.TestGenConfig
-	2,  // 30: peripety.api.testgen.v1.TestRun.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	19, // 31: peripety.api.testgen.v1.TestRun.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
-	20, // 32: peripety.api.testgen.v1.TestRun.reflections:type_name -> peripety.api.testgen.v1.Reflection
-	22, // 33: peripety.api.testgen.v1.TestRun.stats:type_name -> peripety.api.testgen.v1.TestRunStats
-	61, // 34: peripety.api.testgen.v1.TestRun.error:type_name -> peripety.api.common.v1.ItemError
-	62, // 35: peripety.api.testgen.v1.TestRun.create_time:type_name -> google.protobuf.Timestamp
-	62, // 36: peripety.api.testgen.v1.TestRun.update_time:type_name -> google.protobuf.Timestamp
-	2,  // 37: peripety.api.testgen.v1.TestRunSummary.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	4,  // 38: peripety.api.testgen.v1.TestRunSummary.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
-	62, // 39: peripety.api.testgen.v1.TestRunSummary.create_time:type_name -> google.protobuf.Timestamp
-	62, // 40: peripety.api.testgen.v1.TestRunSummary.update_time:type_name -> google.protobuf.Timestamp
-	48, // 41: peripety.api.testgen.v1.TestGenEvent.start:type_name -> peripety.api.testgen.v1.TestGenEvent.Start
-	19, // 42: peripety.api.testgen.v1.TestGenEvent.test:type_name -> peripety.api.testgen.v1.GeneratedTest
-	49, // 43: peripety.api.testgen.v1.TestGenEvent.progress:type_name -> peripety.api.testgen.v1.TestGenEvent.Progress
-	20, // 44: peripety.api.testgen.v1.TestGenEvent.reflection:type_name -> peripety.api.testgen.v1.Reflection
-	50, // 45: peripety.api.testgen.v1.TestGenEvent.duplicate:type_name -> peripety.api.testgen.v1.TestGenEvent.Duplicate
-	51, // 46: peripety.api.testgen.v1.TestGenEvent.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
-	21, // 47: peripety.api.testgen.v1.TestGenEvent.measured:type_name -> peripety.api.testgen.v1.Quality
-	52, // 48: peripety.api.testgen.v1.TestGenEvent.complete:type_name -> peripety.api.testgen.v1.TestGenEvent.Complete
-	61, // 49: peripety.api.testgen.v1.TestGenEvent.error:type_name -> peripety.api.common.v1.ItemError
-	9,  // 50: peripety.api.testgen.v1.GenerateTestsRequest.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	0,  // 51: peripety.api.testgen.v1.GenerateTestsRequest.context:type_name -> peripety.api.testgen.v1.TaskContext
-	7,  // 52: peripety.api.testgen.v1.GenerateTestsRequest.categories:type_name -> peripety.api.testgen.v1.Category
-	12, // 53: peripety.api.testgen.v1.GenerateTestsRequest.config:type_name -> peripety.api.testgen.v1.TestGenConfig
-	11, // 54: peripety.api.testgen.v1.GenerateTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
-	63, // 55: peripety.api.testgen.v1.GenerateTestsRequest.budget:type_name -> peripety.api.common.v1.Budget
-	25, // 56: peripety.api.testgen.v1.GenerateTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
-	25, // 57: peripety.api.testgen.v1.ResumeTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
-	19, // 58: peripety.api.testgen.v1.RunTestsRequest.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
-	11, // 59: peripety.api.testgen.v1.RunTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
-	51, // 60: peripety.api.testgen.v1.RunTestsResponse.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
-	21, // 61: peripety.api.testgen.v1.RunTestsResponse.measured:type_name -> peripety.api.testgen.v1.Quality
-	23, // 62: peripety.api.testgen.v1.GetTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
-	24, // 63: peripety.api.testgen.v1.ListTestRunsResponse.runs:type_name -> peripety.api.testgen.v1.TestRunSummary
-	9,  // 64: peripety.api.testgen.v1.TestTask.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	37, // 65: peripety.api.testgen.v1.ListTestTasksResponse.tasks:type_name -> peripety.api.testgen.v1.TestTask
-	23, // 66: peripety.api.testgen.v1.CancelTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
-	6,  // 67: peripety.api.testgen.v1.ExportTestsRequest.format:type_name -> peripety.api.testgen.v1.TestFormat
-	9,  // 68: peripety.api.testgen.v1.TestGenEvent.Start.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	7,  // 69: peripety.api.testgen.v1.TestGenEvent.Start.categories:type_name -> peripety.api.testgen.v1.Category
-	2,  // 70: peripety.api.testgen.v1.TestGenEvent.Progress.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	19, // 71: peripety.api.testgen.v1.TestGenEvent.Duplicate.test:type_name -> peripety.api.testgen.v1.GeneratedTest
-	5,  // 72: peripety.api.testgen.v1.TestGenEvent.Duplicate.level:type_name -> peripety.api.testgen.v1.DuplicateLevel
-	18, // 73: peripety.api.testgen.v1.TestGenEvent.TestRan.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
-	22, // 74: peripety.api.testgen.v1.TestGenEvent.Complete.stats:type_name -> peripety.api.testgen.v1.TestRunStats
-	26, // 75: peripety.api.testgen.v1.TestGenService.GenerateTests:input_type -> peripety.api.testgen.v1.GenerateTestsRequest
-	28, // 76: peripety.api.testgen.v1.TestGenService.ResumeTests:input_type -> peripety.api.testgen.v1.ResumeTestsRequest
-	30, // 77: peripety.api.testgen.v1.TestGenService.RunTests:input_type -> peripety.api.testgen.v1.RunTestsRequest
-	32, // 78: peripety.api.testgen.v1.TestGenService.GetTestRun:input_type -> peripety.api.testgen.v1.GetTestRunRequest
-	34, // 79: peripety.api.testgen.v1.TestGenService.ListTestRuns:input_type -> peripety.api.testgen.v1.ListTestRunsRequest
-	36, // 80: peripety.api.testgen.v1.TestGenService.ListTestTasks:input_type -> peripety.api.testgen.v1.ListTestTasksRequest
-	39, // 81: peripety.api.testgen.v1.TestGenService.CancelTestRun:input_type -> peripety.api.testgen.v1.CancelTestRunRequest
-	41, // 82: peripety.api.testgen.v1.TestGenService.DeleteTestRun:input_type -> peripety.api.testgen.v1.DeleteTestRunRequest
-	43, // 83: peripety.api.testgen.v1.TestGenService.ExportTests:input_type -> peripety.api.testgen.v1.ExportTestsRequest
-	27, // 84: peripety.api.testgen.v1.TestGenService.GenerateTests:output_type -> peripety.api.testgen.v1.GenerateTestsResponse
-	29, // 85: peripety.api.testgen.v1.TestGenService.ResumeTests:output_type -> peripety.api.testgen.v1.ResumeTestsResponse
-	31, // 86: peripety.api.testgen.v1.TestGenService.RunTests:output_type -> peripety.api.testgen.v1.RunTestsResponse
-	33, // 87: peripety.api.testgen.v1.TestGenService.GetTestRun:output_type -> peripety.api.testgen.v1.GetTestRunResponse
-	35, // 88: peripety.api.testgen.v1.TestGenService.ListTestRuns:output_type -> peripety.api.testgen.v1.ListTestRunsResponse
-	38, // 89: peripety.api.testgen.v1.TestGenService.ListTestTasks:output_type -> peripety.api.testgen.v1.ListTestTasksResponse
-	40, // 90: peripety.api.testgen.v1.TestGenService.CancelTestRun:output_type -> peripety.api.testgen.v1.CancelTestRunResponse
-	42, // 91: peripety.api.testgen.v1.TestGenService.DeleteTestRun:output_type -> peripety.api.testgen.v1.DeleteTestRunResponse
-	44, // 92: peripety.api.testgen.v1.TestGenService.ExportTests:output_type -> peripety.api.testgen.v1.ExportTestsResponse
-	84, // [84:93] is the sub-list for method output_type
-	75, // [75:84] is the sub-list for method input_type
-	75, // [75:75] is the sub-list for extension type_name
-	75, // [75:75] is the sub-list for extension extendee
-	0,  // [0:75] is the sub-list for field type_name
+	9,  // 0: peripety.api.testgen.v1.EnvironmentInfo.files:type_name -> peripety.api.testgen.v1.FilePreview
+	46, // 1: peripety.api.testgen.v1.CommandSubject.environment:type_name -> peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
+	54, // 2: peripety.api.testgen.v1.CommandSubject.timeout:type_name -> google.protobuf.Duration
+	55, // 3: peripety.api.testgen.v1.Subject.policy:type_name -> peripety.api.policy.v1.PolicySource
+	11, // 4: peripety.api.testgen.v1.Subject.command:type_name -> peripety.api.testgen.v1.CommandSubject
+	54, // 5: peripety.api.testgen.v1.TestGenConfig.max_total_time:type_name -> google.protobuf.Duration
+	1,  // 6: peripety.api.testgen.v1.TestGenConfig.profile:type_name -> peripety.api.testgen.v1.TestGenProfile
+	56, // 7: peripety.api.testgen.v1.ScenarioStep.actions:type_name -> peripety.api.common.v1.ActionCall
+	14, // 8: peripety.api.testgen.v1.ScenarioTest.steps:type_name -> peripety.api.testgen.v1.ScenarioStep
+	16, // 9: peripety.api.testgen.v1.CommandTest.call:type_name -> peripety.api.testgen.v1.PythonCall
+	17, // 10: peripety.api.testgen.v1.CommandTest.files:type_name -> peripety.api.testgen.v1.TestFile
+	17, // 11: peripety.api.testgen.v1.CommandTest.expect_files:type_name -> peripety.api.testgen.v1.TestFile
+	2,  // 12: peripety.api.testgen.v1.TestVerdict.status:type_name -> peripety.api.testgen.v1.TestStatus
+	57, // 13: peripety.api.testgen.v1.TestVerdict.findings:type_name -> peripety.api.common.v1.Finding
+	15, // 14: peripety.api.testgen.v1.GeneratedTest.scenario:type_name -> peripety.api.testgen.v1.ScenarioTest
+	58, // 15: peripety.api.testgen.v1.GeneratedTest.policy:type_name -> peripety.api.policy.v1.PolicyScenario
+	18, // 16: peripety.api.testgen.v1.GeneratedTest.command:type_name -> peripety.api.testgen.v1.CommandTest
+	19, // 17: peripety.api.testgen.v1.GeneratedTest.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
+	4,  // 18: peripety.api.testgen.v1.Reflection.action:type_name -> peripety.api.testgen.v1.ReflectionAction
+	59, // 19: peripety.api.testgen.v1.Quality.coverage:type_name -> peripety.api.common.v1.Coverage
+	60, // 20: peripety.api.testgen.v1.Quality.mutation:type_name -> peripety.api.common.v1.MutationScore
+	47, // 21: peripety.api.testgen.v1.Quality.unmeasured_lines:type_name -> peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
+	48, // 22: peripety.api.testgen.v1.TestRunStats.category_rounds:type_name -> peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
+	61, // 23: peripety.api.testgen.v1.TestRunStats.usage:type_name -> peripety.api.common.v1.ModelUsage
+	54, // 24: peripety.api.testgen.v1.TestRunStats.duration:type_name -> google.protobuf.Duration
+	5,  // 25: peripety.api.testgen.v1.TestRunStats.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
+	22, // 26: peripety.api.testgen.v1.TestRunStats.quality:type_name -> peripety.api.testgen.v1.Quality
+	10, // 27: peripety.api.testgen.v1.TestRun.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	0,  // 28: peripety.api.testgen.v1.TestRun.context:type_name -> peripety.api.testgen.v1.TaskContext
+	8,  // 29: peripety.api.testgen.v1.TestRun.categories:type_name -> peripety.api.testgen.v1.Category
+	13, // 30: peripety.api.testgen.v1.TestRun.config:type_name -> peripety.api.testgen.v1.TestGenConfig
+	3,  // 31: peripety.api.testgen.v1.TestRun.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	20, // 32: peripety.api.testgen.v1.TestRun.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
+	21, // 33: peripety.api.testgen.v1.TestRun.reflections:type_name -> peripety.api.testgen.v1.Reflection
+	23, // 34: peripety.api.testgen.v1.TestRun.stats:type_name -> peripety.api.testgen.v1.TestRunStats
+	62, // 35: peripety.api.testgen.v1.TestRun.error:type_name -> peripety.api.common.v1.ItemError
+	63, // 36: peripety.api.testgen.v1.TestRun.create_time:type_name -> google.protobuf.Timestamp
+	63, // 37: peripety.api.testgen.v1.TestRun.update_time:type_name -> google.protobuf.Timestamp
+	3,  // 38: peripety.api.testgen.v1.TestRunSummary.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	5,  // 39: peripety.api.testgen.v1.TestRunSummary.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
+	63, // 40: peripety.api.testgen.v1.TestRunSummary.create_time:type_name -> google.protobuf.Timestamp
+	63, // 41: peripety.api.testgen.v1.TestRunSummary.update_time:type_name -> google.protobuf.Timestamp
+	49, // 42: peripety.api.testgen.v1.TestGenEvent.start:type_name -> peripety.api.testgen.v1.TestGenEvent.Start
+	20, // 43: peripety.api.testgen.v1.TestGenEvent.test:type_name -> peripety.api.testgen.v1.GeneratedTest
+	50, // 44: peripety.api.testgen.v1.TestGenEvent.progress:type_name -> peripety.api.testgen.v1.TestGenEvent.Progress
+	21, // 45: peripety.api.testgen.v1.TestGenEvent.reflection:type_name -> peripety.api.testgen.v1.Reflection
+	51, // 46: peripety.api.testgen.v1.TestGenEvent.duplicate:type_name -> peripety.api.testgen.v1.TestGenEvent.Duplicate
+	52, // 47: peripety.api.testgen.v1.TestGenEvent.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
+	22, // 48: peripety.api.testgen.v1.TestGenEvent.measured:type_name -> peripety.api.testgen.v1.Quality
+	53, // 49: peripety.api.testgen.v1.TestGenEvent.complete:type_name -> peripety.api.testgen.v1.TestGenEvent.Complete
+	62, // 50: peripety.api.testgen.v1.TestGenEvent.error:type_name -> peripety.api.common.v1.ItemError
+	10, // 51: peripety.api.testgen.v1.GenerateTestsRequest.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	0,  // 52: peripety.api.testgen.v1.GenerateTestsRequest.context:type_name -> peripety.api.testgen.v1.TaskContext
+	8,  // 53: peripety.api.testgen.v1.GenerateTestsRequest.categories:type_name -> peripety.api.testgen.v1.Category
+	13, // 54: peripety.api.testgen.v1.GenerateTestsRequest.config:type_name -> peripety.api.testgen.v1.TestGenConfig
+	12, // 55: peripety.api.testgen.v1.GenerateTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
+	64, // 56: peripety.api.testgen.v1.GenerateTestsRequest.budget:type_name -> peripety.api.common.v1.Budget
+	26, // 57: peripety.api.testgen.v1.GenerateTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
+	26, // 58: peripety.api.testgen.v1.ResumeTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
+	20, // 59: peripety.api.testgen.v1.RunTestsRequest.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
+	12, // 60: peripety.api.testgen.v1.RunTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
+	52, // 61: peripety.api.testgen.v1.RunTestsResponse.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
+	22, // 62: peripety.api.testgen.v1.RunTestsResponse.measured:type_name -> peripety.api.testgen.v1.Quality
+	24, // 63: peripety.api.testgen.v1.GetTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
+	25, // 64: peripety.api.testgen.v1.ListTestRunsResponse.runs:type_name -> peripety.api.testgen.v1.TestRunSummary
+	10, // 65: peripety.api.testgen.v1.TestTask.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	38, // 66: peripety.api.testgen.v1.ListTestTasksResponse.tasks:type_name -> peripety.api.testgen.v1.TestTask
+	24, // 67: peripety.api.testgen.v1.CancelTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
+	7,  // 68: peripety.api.testgen.v1.ExportTestsRequest.format:type_name -> peripety.api.testgen.v1.TestFormat
+	10, // 69: peripety.api.testgen.v1.TestGenEvent.Start.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	8,  // 70: peripety.api.testgen.v1.TestGenEvent.Start.categories:type_name -> peripety.api.testgen.v1.Category
+	1,  // 71: peripety.api.testgen.v1.TestGenEvent.Start.suggested_profile:type_name -> peripety.api.testgen.v1.TestGenProfile
+	3,  // 72: peripety.api.testgen.v1.TestGenEvent.Progress.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	20, // 73: peripety.api.testgen.v1.TestGenEvent.Duplicate.test:type_name -> peripety.api.testgen.v1.GeneratedTest
+	6,  // 74: peripety.api.testgen.v1.TestGenEvent.Duplicate.level:type_name -> peripety.api.testgen.v1.DuplicateLevel
+	19, // 75: peripety.api.testgen.v1.TestGenEvent.TestRan.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
+	23, // 76: peripety.api.testgen.v1.TestGenEvent.Complete.stats:type_name -> peripety.api.testgen.v1.TestRunStats
+	27, // 77: peripety.api.testgen.v1.TestGenService.GenerateTests:input_type -> peripety.api.testgen.v1.GenerateTestsRequest
+	29, // 78: peripety.api.testgen.v1.TestGenService.ResumeTests:input_type -> peripety.api.testgen.v1.ResumeTestsRequest
+	31, // 79: peripety.api.testgen.v1.TestGenService.RunTests:input_type -> peripety.api.testgen.v1.RunTestsRequest
+	33, // 80: peripety.api.testgen.v1.TestGenService.GetTestRun:input_type -> peripety.api.testgen.v1.GetTestRunRequest
+	35, // 81: peripety.api.testgen.v1.TestGenService.ListTestRuns:input_type -> peripety.api.testgen.v1.ListTestRunsRequest
+	37, // 82: peripety.api.testgen.v1.TestGenService.ListTestTasks:input_type -> peripety.api.testgen.v1.ListTestTasksRequest
+	40, // 83: peripety.api.testgen.v1.TestGenService.CancelTestRun:input_type -> peripety.api.testgen.v1.CancelTestRunRequest
+	42, // 84: peripety.api.testgen.v1.TestGenService.DeleteTestRun:input_type -> peripety.api.testgen.v1.DeleteTestRunRequest
+	44, // 85: peripety.api.testgen.v1.TestGenService.ExportTests:input_type -> peripety.api.testgen.v1.ExportTestsRequest
+	28, // 86: peripety.api.testgen.v1.TestGenService.GenerateTests:output_type -> peripety.api.testgen.v1.GenerateTestsResponse
+	30, // 87: peripety.api.testgen.v1.TestGenService.ResumeTests:output_type -> peripety.api.testgen.v1.ResumeTestsResponse
+	32, // 88: peripety.api.testgen.v1.TestGenService.RunTests:output_type -> peripety.api.testgen.v1.RunTestsResponse
+	34, // 89: peripety.api.testgen.v1.TestGenService.GetTestRun:output_type -> peripety.api.testgen.v1.GetTestRunResponse
+	36, // 90: peripety.api.testgen.v1.TestGenService.ListTestRuns:output_type -> peripety.api.testgen.v1.ListTestRunsResponse
+	39, // 91: peripety.api.testgen.v1.TestGenService.ListTestTasks:output_type -> peripety.api.testgen.v1.ListTestTasksResponse
+	41, // 92: peripety.api.testgen.v1.TestGenService.CancelTestRun:output_type -> peripety.api.testgen.v1.CancelTestRunResponse
+	43, // 93: peripety.api.testgen.v1.TestGenService.DeleteTestRun:output_type -> peripety.api.testgen.v1.DeleteTestRunResponse
+	45, // 94: peripety.api.testgen.v1.TestGenService.ExportTests:output_type -> peripety.api.testgen.v1.ExportTestsResponse
+	86, // [86:95] is the sub-list for method output_type
+	77, // [77:86] is the sub-list for method input_type
+	77, // [77:77] is the sub-list for extension type_name
+	77, // [77:77] is the sub-list for extension extendee
+	0,  // [0:77] is the sub-list for field type_name
 }
 
 func init() { file_peripety_api_testgen_v1_testgen_proto_init() }
@@ -4691,7 +4783,7 @@ func file_peripety_api_testgen_v1_testgen_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_peripety_api_testgen_v1_testgen_proto_rawDesc), len(file_peripety_api_testgen_v1_testgen_proto_rawDesc)),
-			NumEnums:      7,
+			NumEnums:      8,
 			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -55,7 +55,11 @@ def main() -> None:
         report.truncate()
     os.set_inheritable(int(descriptor), False)  # noqa: FBT003 - it takes no name
     if command == "files":
-        report_result(int(descriptor), _find_files(job))
+        if not job["is_isolated"]:
+            program = os.path.realpath(job["program"])
+            sys.path.insert(0, START if job["is_module"] else os.path.dirname(program))
+        find = _find_function if job["function"] else _find_files
+        report_result(int(descriptor), find(job))
     elif command == "lines":
         _trace(int(descriptor), job, arguments)
     elif command == "call":
@@ -125,8 +129,6 @@ def run_call(call: Any) -> None:
 def _find_files(job: Any) -> dict[str, Any]:
     """Return the files to measure, and the packages that are imported and not measured with their lines."""
     name = job["program"]
-    if not job["is_isolated"]:
-        sys.path.insert(0, START if job["is_module"] else os.path.dirname(os.path.realpath(name)))
     files: list[list[str]] = []
     entry = ""
     if job["is_module"]:
@@ -165,6 +167,61 @@ def _find_files(job: Any) -> dict[str, Any]:
                 imported.setdefault(package, False)
     left = {name: _count_lines(name) for name, is_measured in imported.items() if not is_measured}
     return {"entry": _key(entry), "files": files, "unmeasured": left}
+
+
+_MAX_IMPORTS = 8
+
+
+def _find_function(job: Any) -> dict[str, Any]:
+    """Return the file of the module that defines a function, following imports by name."""
+    module, function = job["program"], job["function"]
+    for _ in range(_MAX_IMPORTS):
+        path = _source_of(module)
+        try:
+            with open(path, "rb") as file:
+                source = file.read()
+            tree = ast.parse(source)
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            return {"entry": "", "files": [], "module": module, "function": function}
+        is_package = os.path.basename(path) == "__init__.py"
+        found = _imported_from(tree, module if is_package else module.rpartition(".")[0], function)
+        if found is None:
+            shown = module.replace(".", "/") + ("/__init__.py" if is_package else ".py")
+            file_entry = [_key(path), shown, base64.b64encode(source).decode()]
+            return {"entry": _key(path), "files": [file_entry], "module": module, "function": function}
+        module, function = found
+    return {"entry": "", "files": [], "module": module, "function": function}
+
+
+def _source_of(module: str) -> str:
+    """Return the path of a module, without executing its package; empty for an unknown one."""
+    top, *rest = module.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError, AttributeError):
+        return ""
+    if spec is None:
+        return ""
+    if not rest:
+        return spec.origin or ""
+    for place in spec.submodule_search_locations or ():
+        path = os.path.join(place, *rest)
+        for candidate in (f"{path}.py", os.path.join(path, "__init__.py")):
+            if os.path.isfile(candidate):
+                return candidate
+    return ""
+
+
+def _imported_from(tree: ast.Module, package: str, name: str) -> tuple[str, str] | None:
+    """Return the module and the name that a name is imported from; None if it is not imported."""
+    for node in tree.body:
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        for alias in node.names:
+            if (alias.asname or alias.name) == name:
+                outer = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+                return ".".join([*outer, *filter(None, [node.module])]), alias.name
+    return None
 
 
 def _read(path: str) -> str:

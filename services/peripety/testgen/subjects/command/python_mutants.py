@@ -184,6 +184,7 @@ class PythonModule:
     Args:
         name: the file name.
         source: the source text.
+        function: a function of the file, to measure it and those that it uses; empty for the whole file.
 
     Raises:
         InvalidArgumentError: the source is not valid Python.
@@ -194,7 +195,7 @@ class PythonModule:
         lines: the numbers of executable lines, in order; the same as coverage.py reports.
     """
 
-    def __init__(self, name: str, source: bytes) -> None:
+    def __init__(self, name: str, source: bytes, function: str = "") -> None:
         try:
             self._tree = ast.parse(source, name)
             self.text = decode_source(source)
@@ -206,13 +207,15 @@ class PythonModule:
                 code="NOT_PYTHON",
             ) from None
         self.name = name
-        self.lines = tuple(sorted(self._parser.statements))
+        scope = _lines_used_by(self._tree, function) if function else self._parser.statements
+        self._measured = frozenset(self._parser.statements & scope)
+        self.lines = tuple(sorted(self._measured))
         self._text_lines = [line.strip() for line in _LINE_END.split(self.text)]
         self._tree_lock = threading.Lock()
 
     def statement_lines(self, executed: Iterable[int]) -> set[int]:
         """Return the first lines of the statements that executed lines belong to."""
-        return self._parser.translate_lines(executed) & self._parser.statements
+        return self._parser.translate_lines(executed) & self._measured
 
     def line_text(self, number: int) -> str:
         """Return a line without surrounding white space."""
@@ -224,7 +227,7 @@ class PythonModule:
 
         A module that is nested too deeply to be rendered has no mutants.
         """
-        return tuple(self._changes)
+        return tuple(one for one in self._changes if not self._measured.isdisjoint(self.lines_of(one)))
 
     def mutant(self, mutant_id: str) -> Mutant:
         """Return a mutant."""
@@ -280,6 +283,25 @@ class PythonModule:
                 name = f"{operator}:{line}:{column}"
                 yield _NodeChange(f"{name}:{numbers[name]}", operator, place, after)
                 numbers[name] += 1
+
+
+def _lines_used_by(tree: ast.Module, function: str) -> set[int]:
+    """Return the lines of the bodies of a function and of those that it uses, by their names."""
+    bodies: dict[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] = {
+        node.name: node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+    waiting, seen, lines = [function], {function}, set[int]()
+    while waiting:
+        node = bodies.get(waiting.pop())
+        if node is None:
+            continue
+        lines.update(range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1))
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} & bodies.keys() - seen
+        seen |= names
+        waiting += sorted(names)
+    return lines
 
 
 @dataclass(frozen=True, slots=True)

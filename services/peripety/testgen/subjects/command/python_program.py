@@ -8,6 +8,7 @@ which is a file that defines nothing itself. Folders with tests are left out.
 from __future__ import annotations
 
 import base64
+import importlib.util
 import json
 import shlex
 import shutil
@@ -21,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 import coverage
 
 from peripety.errors import InvalidArgumentError
-from peripety.testgen.subjects.command import probe, survey
+from peripety.testgen.subjects.command import function_survey, probe, survey
 from peripety.testgen.subjects.command.python_mutants import PythonModule
 from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, ProcessOutput
 
@@ -37,7 +38,16 @@ MAX_PROGRAM_MUTANTS = 300
 
 _MUTANTS_PER_PROCESS = 24
 _COVERAGE_DIRECTORY = Path(coverage.__file__).parents[1]
-MEASURING_PATHS = (Path(probe.__file__), Path(survey.__file__), _COVERAGE_DIRECTORY)
+_HYPOTHESIS = importlib.util.find_spec("hypothesis")
+HAS_HYPOTHESIS = _HYPOTHESIS is not None
+"""True if arguments of functions can be drawn."""
+
+_HYPOTHESIS_DIRECTORY = Path(_HYPOTHESIS.origin or "").parents[1] if _HYPOTHESIS else _COVERAGE_DIRECTORY
+MEASURING_PATHS = (
+    *(Path(one.__file__) for one in (probe, survey, function_survey)),
+    _COVERAGE_DIRECTORY,
+    _HYPOTHESIS_DIRECTORY,
+)
 """Paths that a program reads while it is measured."""
 _OPTIONS_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
 
@@ -52,6 +62,7 @@ class ProgramCommand:
         is_module: True for the name of a module (`-m`).
         is_isolated: True if the interpreter does not search the directory of the program for modules.
         arguments: the first arguments of the program.
+        function: the function to call in place of the program; empty for the program.
     """
 
     interpreter: tuple[str, ...]
@@ -59,6 +70,7 @@ class ProgramCommand:
     is_module: bool
     is_isolated: bool
     arguments: tuple[str, ...]
+    function: str = ""
 
 
 def parse_command(
@@ -222,10 +234,12 @@ class PythonProgram:
     """
 
     def __init__(self, command: ProgramCommand, sandbox: Sandbox, timeout_seconds: float, task: str) -> None:
-        self._command = command
         self._sandbox = sandbox
         self._timeout = timeout_seconds
-        found = (self._probe("files", {"task": task}) or [{}])[0]
+        self._command = command
+        found = (self._probe("files", {"task": task, "function": command.function}) or [{}])[0]
+        if "module" in found:  # the module that defines the function, which another one may import
+            self._command = replace(command, program=found["module"], function=found["function"])
         self._entry: str = found.get("entry", "")
         self.unmeasured_lines: Mapping[str, int] = found.get("unmeasured", {})
         self.modules: dict[str, PythonModule] = {}
@@ -237,7 +251,7 @@ class PythonProgram:
 
     def _add_module(self, key: str, name: str, source: bytes) -> None:
         try:
-            self.modules[key] = PythonModule(name, source)
+            self.modules[key] = PythonModule(name, source, self._command.function)
         except InvalidArgumentError:
             if key == self._entry:
                 raise
@@ -284,6 +298,26 @@ class PythonProgram:
             tuple((package, text) for package, text in found.get("readmes", ())),
             tuple(found.get("names", ())),
         )
+
+    @property
+    def command(self) -> ProgramCommand:
+        """The command that starts it; for a function, with the module that defines it."""
+        return self._command
+
+    def survey_function(self, laws: Sequence[Mapping[str, Any]], constants: Sequence[Any]) -> list[Any]:
+        """Return the signature of the function, calls with drawn arguments, and results of laws.
+
+        Args:
+            laws: `function`, `code`, `arity` and `is_sure` of each law.
+            constants: values of the sources, for arguments.
+
+        Returns:
+            The results of `function_survey`.
+        """
+        job = {"laws": laws, "constants": constants, "packages": [str(_HYPOTHESIS_DIRECTORY)]}
+        limit = _FUNCTION_SECONDS + _STEP_SECONDS * (len(laws) + 1)
+        script = function_survey.__file__
+        return self._probe("values", job, timeout_seconds=limit, script=script) or []
 
     def survey_calls(
         self,
@@ -425,6 +459,7 @@ def _report_file(started: ProgramCommand, job: Mapping[str, Any]) -> Iterator[IO
         "program": started.program,
         "is_module": started.is_module,
         "is_isolated": started.is_isolated,
+        "function": started.function,
         **job,
     }
     with tempfile.TemporaryFile(prefix="peripety-") as report:
@@ -453,6 +488,10 @@ def _output_of(result: Mapping[str, Any]) -> ProcessOutput:
 
 
 _MAX_TRACED_RUNS = 256
+_FUNCTION_SECONDS = 30.0
+_STEP_SECONDS = 15.0
+"""Time limit of each step of the survey of a function, whose processor time is limited as well."""
+
 _MAX_SLOWDOWN = 10
 """A survey is limited by processor time; on a busy machine, it takes so many times as long at most."""
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.core.mutation_testing import Mutant
+    from peripety.testgen.subjects.command.python_program import ProgramCommand
     from peripety.testgen.subjects.command.sandbox import ProcessOutput
     from peripety.testgen.types import TestCase
 
@@ -181,7 +182,7 @@ class CommandSubject:
         given = environment or {}
         self._redactor = EnvironmentRedactor(given)
         variables = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **given}
-        self._started = started = parse_command(self._argv, working_directory, variables)
+        self._started = started = self._find_program(variables)
         named = () if started is None else (*started.interpreter, started.program)
         self._sandbox = Sandbox(
             (*named, *self._argv),
@@ -196,6 +197,10 @@ class CommandSubject:
         if started is not None and measured:
             program = PythonProgram(started, self._sandbox, timeout_seconds, task)
             self._program = program if program.modules else None
+
+    def _find_program(self, variables: Mapping[str, str]) -> ProgramCommand | None:
+        """Return the Python program that the command starts; None for any other command."""
+        return parse_command(self._argv, self._directory, variables)
 
     @property
     def is_fenced(self) -> bool:
@@ -213,7 +218,8 @@ class CommandSubject:
     def _source_material(self, program: PythonProgram) -> dict[str, Any]:
         """Return the sources, most executed first, and the names of the files that are too long together."""
         executed: Counter[str] = Counter()
-        for arguments in ((), ("--help",)):
+        # The order of one source needs no runs, and a function is no command.
+        for arguments in ((), ("--help",)) if len(program.modules) > 1 else ():
             for key, lines in (program.executed_lines(ProgramInput(arguments)) or {}).items():
                 executed[key] += len(lines)
         left = _MAX_SOURCE_CHARACTERS

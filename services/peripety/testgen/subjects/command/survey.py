@@ -88,8 +88,7 @@ class _ParserFoundError(BaseException):
 def _report_interface(descriptor: int, job: Any) -> None:
     commands: list[Any] = []
     _watch_argparse(commands)
-    with suppress(Exception):
-        _watch_click(commands)
+    _watch_click(commands, job["files"])
     with suppress(BaseException):
         probe.run_program(job, [])
     files = {os.path.join(probe.START, key): key for key in job["files"]}
@@ -102,7 +101,7 @@ def _report_interface(descriptor: int, job: Any) -> None:
             names.append(name)
         key = files.get(os.path.realpath(path)) if isinstance(path, str) else None
         if key is not None:
-            values += [[key, *value] for value in _values_of(module)]
+            values += [[key, *value] for value in values_of(module)]
     sys.stdout.flush()
     readmes, calls = _read_documentation(job)
     result = {"commands": commands, "values": values, "modules": names, "readmes": readmes, "names": calls}
@@ -181,43 +180,66 @@ def _to_text(value: Any) -> str:
     return str(value)[:_MAX_TEXT] if isinstance(value, (str, int, float)) else ""
 
 
-def _watch_click(commands: list[Any]) -> None:
-    click = importlib.import_module("click")
-    base = getattr(click.core, "Command")  # noqa: B009 - click has no types here
+def _watch_click(commands: list[Any], files: list[str]) -> None:
+    """Watch click, and the copy of it in typer, if the sources name them and they are installed."""
+    sources = [_read_source(os.path.join(probe.START, key)) for key in files]
+    for name in ("click.core", "typer._click.core"):
+        library = name.partition(".")[0].encode()
+        if any(library in source for source in sources):
+            with suppress(Exception):
+                _watch_commands(importlib.import_module(name), commands)
 
+
+def _read_source(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _watch_commands(core: Any, commands: list[Any]) -> None:
     def found(self: Any, *_: Any, **__: Any) -> Any:
         if not commands:
-            commands.extend(_click_commands(click, self, []))
+            commands.extend(_click_commands(core, self, []))
         raise _ParserFoundError
 
-    base.make_context = found
+    core.Command.make_context = found
 
 
-def _click_commands(click: Any, command: Any, path: list[str]) -> list[Any]:
+def _click_commands(core: Any, command: Any, path: list[str]) -> list[Any]:
     own = []
     for parameter in command.params:
         kind = parameter.type
-        is_option = isinstance(parameter, click.Option)
+        is_option = isinstance(parameter, core.Option)
         own.append(
             {
                 "flags": [*parameter.opts] if is_option else [],
                 "name": parameter.name,
                 "type": getattr(kind, "name", "str"),
-                "choices": [str(one) for one in getattr(kind, "choices", ())],
-                "is_flag": bool(getattr(parameter, "is_flag", False)),
+                "choices": [_choice_text(one) for one in getattr(kind, "choices", ())],
+                "is_flag": bool(getattr(parameter, "is_flag", False) or getattr(parameter, "count", False)),
                 "is_required": bool(parameter.required),
                 "count": max(parameter.nargs, 1),
                 "default": _to_text(parameter.default),
                 "limits": [_to_text(getattr(kind, "min", None)), _to_text(getattr(kind, "max", None))],
             }
         )
+        if is_option and parameter.secondary_opts:
+            # The second name of a switch, such as --no-color, is an option of its own.
+            own.append({**own[-1], "flags": [*parameter.secondary_opts], "is_required": False})
     inner = []
     for name, other in getattr(command, "commands", {}).items():
-        inner += _click_commands(click, other, [*path, name])
+        inner += _click_commands(core, other, [*path, name])
     return [{"path": path, "parameters": own, "is_group": bool(inner)}, *inner]
 
 
-def _values_of(module: Any) -> list[Any]:
+def _choice_text(choice: Any) -> str:
+    """Return a choice as an argument; that of an enumeration is its value."""
+    return str(getattr(choice, "value", choice))
+
+
+def values_of(module: Any) -> list[Any]:
     """Return the values of a module and of its classes: name, kind, value."""
     found: list[Any] = []
     for name, value in [*vars(module).items()]:

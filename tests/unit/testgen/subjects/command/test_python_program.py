@@ -179,3 +179,54 @@ def test_the_author_is_shown_the_sources_whole_the_most_executed_first(
     assert [source["file"] for source in material["sources"]][-1] == "measures/never.py"
     assert {"file": "measures/main.py", "text": PACKAGE["main.py"]} in material["sources"]
     assert material["omitted_sources"] == ["measures/long.py"]
+
+
+TYPER = """\
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer()
+
+
+class Color(Enum):
+    RED = "red-ish"
+    BLUE = "blue"
+
+
+@app.command()
+def paint(
+    name: str,
+    times: Annotated[int, typer.Option(min=1, max=9)] = 1,
+    color: Color = Color.RED,
+    loud: bool = False,
+) -> None:
+    print(name * times)
+
+
+@app.command("wipe-out")
+def wipe(path: Path) -> None:
+    print(path)
+
+
+if __name__ == "__main__":
+    app()
+"""
+
+
+def test_commands_of_a_typer_application_are_read(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(TYPER)
+    program = CommandSubject([sys.executable, "p.py"], tmp_path)._program
+    assert program is not None
+    commands = {tuple(one["path"]): one["parameters"] for one in program.find_interface().commands}
+    assert set(commands) == {(), ("paint",), ("wipe-out",)}
+    paint = {one["flags"][-1] if one["flags"] else one["name"]: one for one in commands["paint",]}
+    assert paint["name"]["is_required"]
+    assert paint["--times"]["limits"] == ["1", "9"]
+    assert paint["--color"]["choices"] == ["red-ish", "blue"]
+    assert paint["--loud"]["is_flag"]
+    assert paint["--no-loud"]["is_flag"]
+    (path,) = (one for one in commands["wipe-out",] if not one["flags"])
+    assert path["type"] in {"path", "file", "directory"}

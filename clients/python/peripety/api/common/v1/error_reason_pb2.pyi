@@ -1000,6 +1000,20 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Fix: Allow user namespaces, use another machine, or accept commands without a fence with `--unfenced` or
     `PERIPETY_TESTGEN_UNFENCED=true`.
     """
+    ERROR_REASON_NO_SUCH_FUNCTION: _ErrorReason.ValueType  # 808
+    """The function under test does not exist.
+
+    Why: Its module is neither in the working directory nor installed for the interpreter, or does not define it.
+
+    Fix: Write `package.module:name`, and add the directory of the module (`--environment`) or its interpreter.
+    """
+    ERROR_REASON_HYPOTHESIS_UNAVAILABLE: _ErrorReason.ValueType  # 809
+    """Hypothesis is not installed.
+
+    Why: It draws the arguments of a function under test.
+
+    Fix: Install it on the server: `pip install 'peripety[functions]'`.
+    """
     ERROR_REASON_ROLL_INVALID: _ErrorReason.ValueType  # 901
     """Group: Engine
 
@@ -2087,6 +2101,20 @@ change files of its user.
 
 Fix: Allow user namespaces, use another machine, or accept commands without a fence with `--unfenced` or
 `PERIPETY_TESTGEN_UNFENCED=true`.
+"""
+ERROR_REASON_NO_SUCH_FUNCTION: ErrorReason.ValueType  # 808
+"""The function under test does not exist.
+
+Why: Its module is neither in the working directory nor installed for the interpreter, or does not define it.
+
+Fix: Write `package.module:name`, and add the directory of the module (`--environment`) or its interpreter.
+"""
+ERROR_REASON_HYPOTHESIS_UNAVAILABLE: ErrorReason.ValueType  # 809
+"""Hypothesis is not installed.
+
+Why: It draws the arguments of a function under test.
+
+Fix: Install it on the server: `pip install 'peripety[functions]'`.
 """
 ERROR_REASON_ROLL_INVALID: ErrorReason.ValueType  # 901
 """Group: Engine

@@ -61,6 +61,30 @@ TASK_CONTEXT_CUSTOM: TaskContext.ValueType  # 5
 """Categories defined by the caller."""
 Global___TaskContext: _TypeAlias = TaskContext  # noqa: Y015
 
+class _TestGenProfile:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TestGenProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TestGenProfile.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TEST_GEN_PROFILE_UNSPECIFIED: _TestGenProfile.ValueType  # 0
+    """The default: rounds for each category, with reflections, in 180 seconds and 50,000 tokens."""
+    TEST_GEN_PROFILE_DIRECT: _TestGenProfile.ValueType  # 1
+    """One large first round over all categories, then at most three rounds on what it did not detect. No reflections."""
+    TEST_GEN_PROFILE_REASONING: _TestGenProfile.ValueType  # 2
+    """As the default, with 900 seconds and 200,000 tokens, for a model that reasons."""
+
+class TestGenProfile(_TestGenProfile, metaclass=_TestGenProfileEnumTypeWrapper):
+    """How a run works, and its default limits."""
+
+TEST_GEN_PROFILE_UNSPECIFIED: TestGenProfile.ValueType  # 0
+"""The default: rounds for each category, with reflections, in 180 seconds and 50,000 tokens."""
+TEST_GEN_PROFILE_DIRECT: TestGenProfile.ValueType  # 1
+"""One large first round over all categories, then at most three rounds on what it did not detect. No reflections."""
+TEST_GEN_PROFILE_REASONING: TestGenProfile.ValueType  # 2
+"""As the default, with 900 seconds and 200,000 tokens, for a model that reasons."""
+Global___TestGenProfile: _TypeAlias = TestGenProfile  # noqa: Y015
+
 class _TestStatus:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -421,13 +445,20 @@ class CommandSubject(_message.Message):
     TIMEOUT_FIELD_NUMBER: _builtins.int
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
     READABLE_PATHS_FIELD_NUMBER: _builtins.int
+    FUNCTION_FIELD_NUMBER: _builtins.int
     working_directory: _builtins.str
     """Working directory on the server; empty for an empty temporary one."""
     memory_bytes: _builtins.int
     """Maximum memory in bytes; 0 for 512 MiB."""
+    function: _builtins.str
+    """A Python function to test in place of the program, as `package.module:name`; empty for the program. Its module is in
+    the working directory, or installed for the interpreter.
+    """
     @_builtins.property
     def argv(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Required. The program and its arguments."""
+        """The program and its arguments. With `function`, the Python interpreter and its options; empty for the one of the
+        server.
+        """
 
     @_builtins.property
     def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -452,10 +483,11 @@ class CommandSubject(_message.Message):
         timeout: _duration_pb2.Duration | None = ...,
         memory_bytes: _builtins.int = ...,
         readable_paths: _abc.Iterable[_builtins.str] | None = ...,
+        function: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "environment", b"environment", "memory_bytes", b"memory_bytes", "readable_paths", b"readable_paths", "timeout", b"timeout", "working_directory", b"working_directory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "environment", b"environment", "function", b"function", "memory_bytes", b"memory_bytes", "readable_paths", b"readable_paths", "timeout", b"timeout", "working_directory", b"working_directory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -520,6 +552,7 @@ class TestGenConfig(_message.Message):
     MAX_TOTAL_TIME_FIELD_NUMBER: _builtins.int
     PARALLEL_CATEGORIES_FIELD_NUMBER: _builtins.int
     COMBINATORIAL_FLOOR_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
     min_tests_per_category: _builtins.int
     """Minimum number of tests per category; unset for 2."""
     target_tests_per_category: _builtins.int
@@ -546,6 +579,8 @@ class TestGenConfig(_message.Message):
     """If true, the run starts with baseline tests, derived from the subject's schema without a model;
     unset means true if there is a subject.
     """
+    profile: Global___TestGenProfile.ValueType
+    """How the run works."""
     @_builtins.property
     def max_total_time(self) -> _duration_pb2.Duration:
         """Maximum total time; unset for 180 seconds."""
@@ -566,10 +601,11 @@ class TestGenConfig(_message.Message):
         max_total_time: _duration_pb2.Duration | None = ...,
         parallel_categories: _builtins.bool = ...,
         combinatorial_floor: _builtins.bool | None = ...,
+        profile: Global___TestGenProfile.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_combinatorial_floor", b"_combinatorial_floor", "_enable_global_refinement", b"_enable_global_refinement", "_max_global_refinement_rounds", b"_max_global_refinement_rounds", "_max_rounds_per_category", b"_max_rounds_per_category", "_max_total_rounds", b"_max_total_rounds", "_max_total_time", b"_max_total_time", "_max_total_tokens", b"_max_total_tokens", "_min_comprehensiveness_score", b"_min_comprehensiveness_score", "_min_tests_per_category", b"_min_tests_per_category", "_min_total_tests", b"_min_total_tests", "_target_tests_per_category", b"_target_tests_per_category", "_target_total_tests", b"_target_total_tests", "combinatorial_floor", b"combinatorial_floor", "enable_global_refinement", b"enable_global_refinement", "max_global_refinement_rounds", b"max_global_refinement_rounds", "max_rounds_per_category", b"max_rounds_per_category", "max_total_rounds", b"max_total_rounds", "max_total_time", b"max_total_time", "max_total_tokens", b"max_total_tokens", "min_comprehensiveness_score", b"min_comprehensiveness_score", "min_tests_per_category", b"min_tests_per_category", "min_total_tests", b"min_total_tests", "target_tests_per_category", b"target_tests_per_category", "target_total_tests", b"target_total_tests"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_combinatorial_floor", b"_combinatorial_floor", "_enable_global_refinement", b"_enable_global_refinement", "_max_global_refinement_rounds", b"_max_global_refinement_rounds", "_max_rounds_per_category", b"_max_rounds_per_category", "_max_total_rounds", b"_max_total_rounds", "_max_total_time", b"_max_total_time", "_max_total_tokens", b"_max_total_tokens", "_min_comprehensiveness_score", b"_min_comprehensiveness_score", "_min_tests_per_category", b"_min_tests_per_category", "_min_total_tests", b"_min_total_tests", "_target_tests_per_category", b"_target_tests_per_category", "_target_total_tests", b"_target_total_tests", "combinatorial_floor", b"combinatorial_floor", "enable_global_refinement", b"enable_global_refinement", "max_global_refinement_rounds", b"max_global_refinement_rounds", "max_rounds_per_category", b"max_rounds_per_category", "max_total_rounds", b"max_total_rounds", "max_total_time", b"max_total_time", "max_total_tokens", b"max_total_tokens", "min_comprehensiveness_score", b"min_comprehensiveness_score", "min_tests_per_category", b"min_tests_per_category", "min_total_tests", b"min_total_tests", "parallel_categories", b"parallel_categories", "target_tests_per_category", b"target_tests_per_category", "target_total_tests", b"target_total_tests"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_combinatorial_floor", b"_combinatorial_floor", "_enable_global_refinement", b"_enable_global_refinement", "_max_global_refinement_rounds", b"_max_global_refinement_rounds", "_max_rounds_per_category", b"_max_rounds_per_category", "_max_total_rounds", b"_max_total_rounds", "_max_total_time", b"_max_total_time", "_max_total_tokens", b"_max_total_tokens", "_min_comprehensiveness_score", b"_min_comprehensiveness_score", "_min_tests_per_category", b"_min_tests_per_category", "_min_total_tests", b"_min_total_tests", "_target_tests_per_category", b"_target_tests_per_category", "_target_total_tests", b"_target_total_tests", "combinatorial_floor", b"combinatorial_floor", "enable_global_refinement", b"enable_global_refinement", "max_global_refinement_rounds", b"max_global_refinement_rounds", "max_rounds_per_category", b"max_rounds_per_category", "max_total_rounds", b"max_total_rounds", "max_total_time", b"max_total_time", "max_total_tokens", b"max_total_tokens", "min_comprehensiveness_score", b"min_comprehensiveness_score", "min_tests_per_category", b"min_tests_per_category", "min_total_tests", b"min_total_tests", "parallel_categories", b"parallel_categories", "profile", b"profile", "target_tests_per_category", b"target_tests_per_category", "target_total_tests", b"target_total_tests"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__combinatorial_floor: _TypeAlias = _typing.Literal["combinatorial_floor"]  # noqa: Y015
     _WhichOneofArgType__combinatorial_floor: _TypeAlias = _typing.Literal["_combinatorial_floor", b"_combinatorial_floor"]  # noqa: Y015
@@ -1346,12 +1382,15 @@ class TestGenEvent(_message.Message):
         ENVIRONMENT_FIELD_NUMBER: _builtins.int
         CATEGORIES_FIELD_NUMBER: _builtins.int
         FENCED_FIELD_NUMBER: _builtins.int
+        SUGGESTED_PROFILE_FIELD_NUMBER: _builtins.int
         task_id: _builtins.str
         """Task name chosen by the caller."""
         task_description: _builtins.str
         """Description of the task under test."""
         fenced: _builtins.bool
         """True if a fence isolates the command, false if it runs without one; unset for other subjects."""
+        suggested_profile: Global___TestGenProfile.ValueType
+        """A profile that suits the model better than the one of the run; unset if there is none."""
         @_builtins.property
         def environment(self) -> Global___EnvironmentInfo:
             """Environment of the task."""
@@ -1368,10 +1407,11 @@ class TestGenEvent(_message.Message):
             environment: Global___EnvironmentInfo | None = ...,
             categories: _abc.Iterable[Global___Category] | None = ...,
             fenced: _builtins.bool | None = ...,
+            suggested_profile: Global___TestGenProfile.ValueType = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["_fenced", b"_fenced", "environment", b"environment", "fenced", b"fenced"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["_fenced", b"_fenced", "categories", b"categories", "environment", b"environment", "fenced", b"fenced", "task_description", b"task_description", "task_id", b"task_id"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_fenced", b"_fenced", "categories", b"categories", "environment", b"environment", "fenced", b"fenced", "suggested_profile", b"suggested_profile", "task_description", b"task_description", "task_id", b"task_id"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         _WhichOneofReturnType__fenced: _TypeAlias = _typing.Literal["fenced"]  # noqa: Y015
         _WhichOneofArgType__fenced: _TypeAlias = _typing.Literal["_fenced", b"_fenced"]  # noqa: Y015

@@ -20,7 +20,7 @@ import re
 import shlex
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from peripety.testgen.subjects.command.python_program import PythonCall
@@ -205,13 +205,46 @@ _INVERSES = (
     ("format", "parse"), ("escape", "unescape"), ("quote", "unquote"), ("compress", "decompress"),
     ("encrypt", "decrypt"), ("pack", "unpack"), ("to", "from"),
 )  # fmt: skip
-_NORMALIZING = re.compile(r"normali[sz]e|clean|strip|canonical|slug|dedup|unique|trim|collapse|underscore")
+_NORMALIZING = re.compile(
+    r"normali[sz]e|clean|strip|canonical|slug|dedup|unique|trim|collapse|underscore|(^|_)sort(ed)?($|_)"
+)
 _COMPARING = re.compile(r"(^|_)(compar\w*|cmp)($|_)")
+_SYMMETRIC = re.compile(r"(^|_)(distance|similarity|gcd|lcm|union|intersect\w*|overlaps?)($|_)")
 _PAIR_PATTERN = re.compile(r"([a-z]+)2([a-z]+)")
 _MAX_SAMPLES = 10
+_MAX_TYPED = 2
 _MIN_SAMPLES = 3
 _SHARE = 0.75
 _SIMPLE_TYPES = {"str", "int", "float", "bool", "bytes", "list", "dict", "tuple", "set"}
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A law of a function.
+
+    Attributes:
+        text: the law as a sentence, equal for all values.
+        module: the module of the function.
+        function: the function whose arguments are the values.
+        code: an expression that is true, with `{0}` and `{1}` in place of the values.
+        arity: the number of values.
+        is_sure: True if it does not depend on names.
+    """
+
+    text: str
+    module: str
+    function: str
+    code: str
+    arity: int = 1
+    is_sure: bool = False
+
+    def apply(self, *values: str) -> LawCall:
+        """Return the law for values, as source text."""
+        return self.of_code(self.code.format(*values))
+
+    def of_code(self, code: str) -> LawCall:
+        """Return the law for the values in a statement."""
+        return LawCall(self.text, PythonCall(self.module, code), self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,17 +297,40 @@ def iterate_laws(
     """
     samples = _collect_samples(documented, values)
     for key, module in modules.items():
-        name = module.name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-        if name.endswith("__main__"):
-            continue
-        functions = {
-            node.name: _Function(name, node, (*samples[node.name], *samples[key, node.lineno]))
-            for node in ast.parse(module.text).body
-            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
-        }
+        functions = _functions_of(module, samples, key)
         for function in functions.values():
-            yield from _result_laws(function)
-            yield from _name_laws(function, functions)
+            values_of = {one.name: [*dict.fromkeys(one.samples)] for one in functions.values()}
+            for law in _laws_of(function, functions):
+                some = values_of[law.function][: _MAX_TYPED if law.is_sure else _MAX_SAMPLES]
+                yield from (law.apply(*row) for row in (pairwise(some) if law.arity > 1 else zip(some)))
+
+
+def laws_of_function(module: PythonModule, name: str) -> list[Law]:
+    """Return the laws of a function, and of its inverse function.
+
+    Args:
+        module: its file.
+        name: its name.
+    """
+    functions = _functions_of(module, defaultdict(list), "")
+    found = (law for function in functions.values() for law in _laws_of(function, functions))
+    return [law for law in found if re.search(rf"\b{re.escape(name)}\(", law.code)]
+
+
+def _functions_of(
+    module: PythonModule,
+    samples: Mapping[str | tuple[str, int], list[str]],
+    key: str,
+) -> dict[str, _Function]:
+    """Return the public functions of a file by name; none for the file that starts a package."""
+    name = module.name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    if name.endswith("__main__"):
+        return {}
+    return {
+        node.name: _Function(name, node, (*samples[node.name], *samples[key, node.lineno]))
+        for node in ast.parse(module.text).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    }
 
 
 def holding_laws(results: Iterable[tuple[LawCall, bool]]) -> list[LawCall]:
@@ -316,35 +372,46 @@ def _collect_samples(
     return samples
 
 
-def _result_laws(function: _Function) -> Iterator[LawCall]:
-    annotation = function.node.returns
-    if not isinstance(annotation, ast.Name) or annotation.id not in _SIMPLE_TYPES or function.required > 1:
-        return
-    kind = annotation.id
-    law = f"type: {function.module}.{function.name} returns {kind}"
-    for sample in islice(dict.fromkeys(function.samples), 2):
-        code = f"isinstance({function.name}({sample}), {kind})"
-        yield LawCall(law, PythonCall(function.module, code), law, is_sure=False)
-
-
-def _name_laws(function: _Function, functions: Mapping[str, _Function]) -> Iterator[LawCall]:
-    name, samples = function.name, [*islice(dict.fromkeys(function.samples), _MAX_SAMPLES)]
+def _laws_of(function: _Function, functions: Mapping[str, _Function]) -> Iterator[Law]:
+    name = function.name
+    returned = function.node.returns
+    kinds = [] if returned is None else _kinds_of(returned)
+    if returned is not None and kinds and function.required <= 1:
+        text = (
+            f"type: {function.module}.{name} returns {ast.unparse(function.node.returns or ast.Constant(0))}"
+        )
+        shown = kinds[0] if len(kinds) == 1 else f"({', '.join(kinds)})"
+        yield Law(text, function.module, name, f"isinstance({name}({{0}}), {shown})", is_sure=True)
     if function.required == 1 and _NORMALIZING.search(name):
-        law = f"law: {name} changes nothing the second time"
-        for sample in samples:
-            code = f"{name}({name}({sample})) == {name}({sample})"
-            yield LawCall(law, PythonCall(function.module, code), law)
-    if function.required == 2 and _COMPARING.search(name):  # noqa: PLR2004 - the two that are compared
-        law = f"law: {name} gives the opposite result in the opposite order"
-        for one, other in pairwise(samples):
-            code = f"{name}({one}, {other}) == -{name}({other}, {one})"
-            yield LawCall(law, PythonCall(function.module, code), law)
+        text = f"law: {name} changes nothing the second time"
+        yield Law(text, function.module, name, f"{name}({name}({{0}})) == {name}({{0}})")
+    if function.required == 2:  # noqa: PLR2004 - the two that are compared
+        for pattern, sign, adjective in ((_COMPARING, "-", "opposite"), (_SYMMETRIC, "", "same")):
+            if pattern.search(name):
+                text = f"law: {name} gives the {adjective} result in the opposite order"
+                code = f"{name}({{0}}, {{1}}) == {sign}{name}({{1}}, {{0}})"
+                yield Law(text, function.module, name, code, arity=2)
     inverse = functions.get(_inverse_name(name, functions))
     if inverse is not None and function.required == 1 and inverse.required == 1:
-        law = f"law: {inverse.name} reverses {name}"
-        for sample in samples:
-            code = f"{inverse.name}({name}({sample})) == {sample}"
-            yield LawCall(law, PythonCall(function.module, code), law)
+        text = f"law: {inverse.name} reverses {name}"
+        yield Law(text, function.module, name, f"{inverse.name}({name}({{0}})) == {{0}}")
+
+
+def _kinds_of(annotation: ast.expr) -> list[str]:
+    """Return the classes of an annotation; none if a part of it is not a class of the builtins."""
+    match annotation:
+        case ast.Name(id="float"):
+            return ["float", "int"]  # as in type checkers
+        case ast.Name(id=name) if name in _SIMPLE_TYPES:
+            return [name]
+        case ast.Constant(value=None):
+            return ["type(None)"]
+        case ast.Subscript(value=ast.Name(id=name)) if name in _SIMPLE_TYPES:
+            return [name]
+        case ast.BinOp(op=ast.BitOr(), left=left, right=right):
+            one, other = _kinds_of(left), _kinds_of(right)
+            return [*one, *other] if one and other else []
+    return []
 
 
 def _inverse_name(name: str, functions: Mapping[str, _Function]) -> str:

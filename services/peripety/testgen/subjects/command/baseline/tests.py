@@ -86,7 +86,7 @@ class ProgramTests:
     @cached_property
     def sourced(self) -> Sequence[tuple[DraftTest, bool]]:
         """The tests of examples and laws, each with True if the program meets it."""
-        examples = _ProgramExamples(self._program, self._interface, self._seconds / 4)
+        examples = ProgramExamples(self._program, self._interface, self._seconds / 4)
         laws = [*iterate_laws(self._program.modules, self._documented, self._values)]
         return [*examples.documented_tests(self._documented), *examples.law_tests(laws)]
 
@@ -105,8 +105,14 @@ class ProgramTests:
         yield from (_observed_test(candidates[index]) for index in choose(candidates))
 
 
-class _ProgramExamples:
-    """Tests with a source, each with True if the program meets it."""
+class ProgramExamples:
+    """Tests with a source, each with True if the program meets it.
+
+    Args:
+        program: the program.
+        interface: its interface.
+        seconds: the limit of the processor time for trying examples, about.
+    """
 
     def __init__(self, program: PythonProgram, interface: ProgramInterface, seconds: float) -> None:
         self._program = program
@@ -121,7 +127,7 @@ class _ProgramExamples:
             is_met = shown == example.expected.rstrip()
             is_unrelated = not is_met and _UNRELATED_PATTERN.match(shown) is not None
             if result.exit_code is not None and not is_unrelated:
-                test = _call_test(example.function, example, example.shown, example.expected, "correctness")
+                test = call_test(example.function, example, example.shown, example.expected, "correctness")
                 kept.append((test, is_met))
         yield from _balanced(kept, _MAX_DOCUMENTED)
 
@@ -136,7 +142,7 @@ class _ProgramExamples:
         kept = holding_laws((law, results[law.call]) for law in some if law.call in results)
         by_law: dict[str, list[tuple[DraftTest, bool]]] = defaultdict(list)
         for law in kept:
-            test = _call_test("law", law, law.call.code, "True", "correctness")
+            test = call_test("law", law, law.call.code, "True", "correctness")
             by_law[law.law].append((test, results[law.call]))
         for tests in by_law.values():
             yield from _balanced(tests, _MAX_TESTS_OF_LAW)
@@ -154,13 +160,22 @@ def _balanced(tests: Sequence[tuple[DraftTest, bool]], limit: int) -> Iterator[t
     yield from met[::step]
 
 
-def _call_test(
+def call_test(
     name: str,
     example: DocumentedCall | LawCall,
     shown: str,
     expected: str,
     category: str,
 ) -> DraftTest:
+    """Return the test of an example or a law.
+
+    Args:
+        name: the beginning of its name.
+        example: its call and its source.
+        shown: the call for display.
+        expected: what the call prints.
+        category: its category.
+    """
     body: dict[str, Any] = {
         "arguments": [],
         "stdin": "",
@@ -168,7 +183,7 @@ def _call_test(
         "call": {"module": example.call.module, "code": example.call.code},
     }
     return DraftTest(
-        _to_name(f"{name} {shown}"),
+        to_name(f"{name} {shown}"),
         f"{example.call.module}: {shown}",
         expected,
         "the program does what its source requires",
@@ -186,7 +201,7 @@ def _command_test(command: DocumentedCommand) -> DraftTest:
         "exit_code": 0 if command.expected is None else None,
     }
     return DraftTest(
-        _to_name(" ".join(command.arguments)),
+        to_name(" ".join(command.arguments)),
         json.dumps([*command.arguments], ensure_ascii=False),
         command.expected,
         "the program does what its documentation shows",
@@ -204,11 +219,12 @@ def _observed_test(candidate: CandidateCall) -> DraftTest:
     shown = json.dumps([*given.arguments], ensure_ascii=False)
     if given.stdin:
         shown += f" with the input {given.stdin.decode()!r}"
-    name = _to_name(" ".join(given.arguments))
+    name = to_name(" ".join(given.arguments))
     return DraftTest(name, shown, None, "", 1.0, body, "boundary" if failed else "correctness")
 
 
-def _to_name(text: str) -> str:
+def to_name(text: str) -> str:
+    """Return a short name in lower_snake_case."""
     words = "".join(letter if letter.isalnum() else " " for letter in text).split()
     return "_".join(words)[:_MAX_NAME_CHARACTERS].lower() or "empty"
 
