@@ -3,10 +3,9 @@
 Usage: `python function_survey.py values DESCRIPTOR`. The file descriptor holds a JSON object, the job. The
 results replace it, one JSON value per line.
 
-1. The interface: the signature, and the values of the module, as in `survey`.
-2. Arguments as source text, which Hypothesis draws from the type hints, the defaults and the constants of the
-   source. They are the same in each run.
-3. For each law, whether it holds for most arguments, and the simplest arguments for which it does not hold.
+1. Calls as source text. Hypothesis draws their arguments from the type hints, the defaults and the constants
+   of the source. They are the same in each run.
+2. For each law, whether it holds for most arguments, and the simplest arguments for which it does not hold.
    Hypothesis shrinks them.
 
 Each step is a forked process, because a function may not end.
@@ -18,6 +17,7 @@ import enum
 import importlib
 import importlib.util
 import inspect
+import json
 import os
 import resource
 import sys
@@ -30,9 +30,9 @@ if sys.path[:1] == [_DIRECTORY]:
     del sys.path[0]  # the function must not find this one
 
 
-def _load_survey() -> Any:
+def _load_probe() -> Any:
     """Load the neighbour of this program under a name that no program uses."""
-    spec = importlib.util.spec_from_file_location("_peripety_survey", os.path.join(_DIRECTORY, "survey.py"))
+    spec = importlib.util.spec_from_file_location("_peripety_probe", os.path.join(_DIRECTORY, "probe.py"))
     assert spec is not None and spec.loader is not None  # noqa: S101, PT018 - the file exists
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -40,7 +40,7 @@ def _load_survey() -> Any:
     return module
 
 
-survey = _load_survey()
+probe = _load_probe()
 
 _MAX_STEP_SECONDS = 4
 """Limit of the processor time of a step."""
@@ -67,24 +67,15 @@ def main() -> None:
     """Run the survey."""
     descriptor = int(sys.argv[2])
     with os.fdopen(descriptor, "r+b", closefd=False) as report:
-        job = survey.json.loads(report.read())
+        job = json.loads(report.read())
         report.seek(0)
         report.truncate()
     if not job["is_isolated"]:
         sys.path.insert(0, os.getcwd())
-    try:
-        module = importlib.import_module(job["program"])
-        function = getattr(module, job["function"])
-        signature = str(inspect.signature(function))
-    except BaseException as error:  # noqa: BLE001 - the module may do anything
-        survey.probe.report_result(descriptor, {"problem": f"{type(error).__name__}: {error}"[:_MAX_SOURCE]})
-        return
-    (key,) = job["files"]
-    values = [[key, *value] for value in survey.values_of(module)]
-    survey.probe.report_result(descriptor, {"signature": signature, "values": values})
+    module = importlib.import_module(job["program"])
     sys.path.extend(job["packages"])
     importlib.import_module("hypothesis.strategies")  # once, before the processes of the steps
-    _run_step(lambda: survey.probe.report_result(descriptor, {"calls": _draw_calls(module, job)}))
+    _run_step(lambda: probe.report_result(descriptor, {"calls": _draw_calls(module, job)}))
     for number, law in enumerate(job["laws"]):
         _run_step(lambda number=number, law=law: _report_law(descriptor, module, job, number, law))
 
@@ -92,7 +83,7 @@ def main() -> None:
 def _run_step(step: Any) -> None:
     child = os.fork()
     if child:
-        survey.probe.wait_for(child, _MAX_WAITING_SECONDS)
+        probe.wait_for(child, _MAX_WAITING_SECONDS)
         return
     os.setsid()
     silent = os.open(os.devnull, os.O_WRONLY)
@@ -296,7 +287,7 @@ def _report_law(descriptor: int, module: Any, job: Any, number: int, law: Any) -
         "held": [_with_imports(code, module) for code in held],
         "broken": [_with_imports(code, module) for code in found],
     }
-    survey.probe.report_result(descriptor, result)
+    probe.report_result(descriptor, result)
 
 
 if __name__ == "__main__":

@@ -305,14 +305,14 @@ class PythonProgram:
         return self._command
 
     def survey_function(self, laws: Sequence[Mapping[str, Any]], constants: Sequence[Any]) -> list[Any]:
-        """Return the signature of the function, calls with drawn arguments, and results of laws.
+        """Return calls of the function with drawn arguments, and the results of laws.
 
         Args:
             laws: `function`, `code`, `arity` and `is_sure` of each law.
             constants: values of the sources, for arguments.
 
         Returns:
-            The results of `function_survey`.
+            The results of `function_survey`: `calls`, and `law` with `held` and `broken` calls for each law.
         """
         job = {"laws": laws, "constants": constants, "packages": [str(_HYPOTHESIS_DIRECTORY)]}
         limit = _FUNCTION_SECONDS + _STEP_SECONDS * (len(laws) + 1)

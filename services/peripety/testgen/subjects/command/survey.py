@@ -101,7 +101,7 @@ def _report_interface(descriptor: int, job: Any) -> None:
             names.append(name)
         key = files.get(os.path.realpath(path)) if isinstance(path, str) else None
         if key is not None:
-            values += [[key, *value] for value in values_of(module)]
+            values += [[key, *value] for value in _values_of(module)]
     sys.stdout.flush()
     readmes, calls = _read_documentation(job)
     result = {"commands": commands, "values": values, "modules": names, "readmes": readmes, "names": calls}
@@ -239,7 +239,7 @@ def _choice_text(choice: Any) -> str:
     return str(getattr(choice, "value", choice))
 
 
-def values_of(module: Any) -> list[Any]:
+def _values_of(module: Any) -> list[Any]:
     """Return the values of a module and of its classes: name, kind, value."""
     found: list[Any] = []
     for name, value in [*vars(module).items()]:

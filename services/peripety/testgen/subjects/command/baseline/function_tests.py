@@ -88,7 +88,9 @@ class FunctionTests:
 
     def _observed_tests(self) -> Iterator[DraftTest]:
         """Yield tests without an expectation, for calls that differ in what they show."""
-        calls = [*dict.fromkeys(chain(self._documented_codes(), self._constant_codes(), self._drawn))]
+        # They have tests with a source already, and show what others need not show again.
+        documented = dict.fromkeys(example.call.code for example in self._documented)
+        calls = [*dict.fromkeys(chain(documented, self._constant_codes(), self._drawn))]
         given = [ProgramInput(call=PythonCall(self._module, code)) for code in calls[:_MAX_CALLS]]
         results = self._program.survey_calls(self._interface, given, _SURVEY_SECONDS)
         candidates = [
@@ -100,7 +102,7 @@ class FunctionTests:
         for index in choose(candidates):
             candidate = candidates[index]
             call, failed = candidate.given.call, candidate.result is not None and candidate.result.exit_code
-            if call is not None:
+            if call is not None and call.code not in documented:
                 yield _observed_call_test(call, "boundary" if failed else "correctness")
 
     @property
@@ -111,9 +113,6 @@ class FunctionTests:
                 every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
                 return all(one.annotation is not None for one in every)
         return False
-
-    def _documented_codes(self) -> Iterator[str]:
-        yield from (example.call.code for example in self._documented)
 
     def _constant_codes(self) -> Iterator[str]:
         """Yield the shortest drawn call with each constant of the function in place of each argument."""
