@@ -354,7 +354,6 @@ export const ar: Messages = {
   "tests.round": { other: "الجولة {n}" },
   "tests.measured": "القياس: أخطاء مكتشفة",
   "tests.killed": "{n} من {all} طفرة",
-  unmeasured: "غير مقيس",
   "tests.unmeasured": "لم يُقس بعد",
   "tests.opinion": "رأي الجولة في نفسها",
   "tests.opinion.about": "تقدير ذاتي لا قياس",

@@ -353,7 +353,6 @@ export const en = {
   "tests.round": { other: "round {n}" },
   "tests.measured": "Measured: faults caught",
   "tests.killed": "{n} of {all} mutants",
-  unmeasured: "not measured",
   "tests.unmeasured": "not measured yet",
   "tests.opinion": "The run's own opinion",
   "tests.opinion.about": "a self-assessment, not a measurement",

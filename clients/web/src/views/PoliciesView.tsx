@@ -129,7 +129,7 @@ function Opened({ id, others }: { id: string; others: Summary[] }) {
           {(report.coverage ?? []).map((one) => (
             <Figure key={one.kind} name={t("policies.coverage", { kind: one.kind.replace(/_/g, " ") })} value={share(one.covered, one.reachable)} />
           ))}
-          {report.mutation && <Figure name={t("policies.mutation")} value={share(report.mutation.killed, (report.mutation.killed ?? 0) + (report.mutation.survived ?? 0))} />}
+          {report.mutation && <Figure name={t("policies.mutation")} value={percent(report.mutation.score ?? 0)} />}
         </dl>
       )}
       <section class="stack-small">
@@ -181,7 +181,7 @@ function Opened({ id, others }: { id: string; others: Summary[] }) {
 }
 
 function share(part = 0, whole = 0): string {
-  return whole ? percent(part / whole) : t("unmeasured");
+  return whole ? percent(part / whole) : "–";
 }
 
 function Figure({ name, value }: { name: string; value: string }) {

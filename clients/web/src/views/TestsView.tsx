@@ -249,7 +249,6 @@ function RunView({ id }: { id: string }) {
   }, [id]);
   const done = run.stats !== undefined;
   const mutation = run.quality?.mutation;
-  const mutants = (mutation?.killed ?? 0) + (mutation?.survived ?? 0);
   return (
     <main id="main" class="page stack">
       <header class="stack-small">
@@ -279,13 +278,13 @@ function RunView({ id }: { id: string }) {
       {run.error && <ProblemBox problem={run.error} />}
       {run.categories.length > 0 && <Categories run={run} />}
       <dl class="figures-row">
-        <Figure name={t("tests.measured")} value={mutants ? percent(mutation?.score ?? 0) : mutation ? t("unmeasured") : "–"} note={mutants ? t("tests.killed", { n: mutation?.killed ?? 0, all: mutants }) : mutation ? "" : t("tests.unmeasured")} />
+        <Figure name={t("tests.measured")} value={mutation ? percent(mutation.score ?? 0) : "–"} note={mutation ? t("tests.killed", { n: mutation.killed ?? 0, all: (mutation.killed ?? 0) + (mutation.survived ?? 0) }) : t("tests.unmeasured")} />
         <Figure name={t("tests.opinion")} value={run.stats?.comprehensiveness_score ? t("tests.score", { n: run.stats.comprehensiveness_score }) : "–"} note={t("tests.opinion.about")} />
         <Figure name={t("tests.tests")} value={number(run.tests.length)} note={run.quality ? t("tests.counting", { n: run.quality.counting_tests ?? 0 }) : t("tests.duplicates", { n: run.duplicates })} />
         {done && <Figure name={t("tests.rounds")} value={number(run.stats!.total_rounds ?? 0)} note={tMaybe(`stopped.${run.stats!.stopped_by}`, words(run.stats!.stopped_by ?? ""))} />}
         {done && <Figure name={t("tests.tokens")} value={number(run.stats!.total_tokens_used ?? 0)} note={t("tests.tokens.about")} />}
         {(run.quality?.coverage ?? []).map((one) => (
-          <Figure key={one.kind} name={t("policies.coverage", { kind: words(one.kind) })} value={one.reachable ? percent((one.covered ?? 0) / one.reachable) : t("unmeasured")} note="" />
+          <Figure key={one.kind} name={t("policies.coverage", { kind: words(one.kind) })} value={one.reachable ? percent((one.covered ?? 0) / one.reachable) : "–"} note="" />
         ))}
       </dl>
       {(mutation?.survivors ?? []).length > 0 && (

@@ -62,8 +62,9 @@ def _to_line(value: Any) -> str:
 
 
 def _brackets(value: Any) -> tuple[str, str]:
-    kinds = {dict: ("{", "}"), tuple: ("(", ")")}
-    return kinds.get(type(value), ("[", "]"))
+    if isinstance(value, dict):
+        return "{", "}"
+    return ("(", ")") if isinstance(value, tuple) else ("[", "]")
 
 
 def to_json_literal(value: Any, indent: int, width: int) -> str:

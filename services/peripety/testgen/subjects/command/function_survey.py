@@ -115,7 +115,10 @@ def _for_each(strategy: Any, act: Any, count: int) -> None:
     """Call a function with values of a strategy, which are the same in each run."""
     hypothesis = importlib.import_module("hypothesis")
 
-    @hypothesis.settings(
+    def each(value: Any) -> None:
+        act(value)
+
+    settings = hypothesis.settings(
         max_examples=count,
         derandomize=True,
         database=None,
@@ -123,12 +126,8 @@ def _for_each(strategy: Any, act: Any, count: int) -> None:
         phases=[hypothesis.Phase.generate],
         suppress_health_check=[*hypothesis.HealthCheck],
     )
-    @hypothesis.given(strategy)
-    def each(value: Any) -> None:
-        act(value)
-
     with suppress(Exception):
-        each()
+        settings(hypothesis.given(strategy)(each))()
 
 
 def _arguments_strategy(module: Any, name: str, constants: Any) -> Any:

@@ -186,6 +186,8 @@ def _find_function(job: Any) -> dict[str, Any]:
         is_package = os.path.basename(path) == "__init__.py"
         found = _imported_from(tree, module if is_package else module.rpartition(".")[0], function)
         if found is None:
+            if not _is_defined(tree, function):
+                break
             shown = module.replace(".", "/") + ("/__init__.py" if is_package else ".py")
             file_entry = [_key(path), shown, base64.b64encode(source).decode()]
             return {"entry": _key(path), "files": [file_entry], "module": module, "function": function}
@@ -210,6 +212,17 @@ def _source_of(module: str) -> str:
             if os.path.isfile(candidate):
                 return candidate
     return ""
+
+
+def _is_defined(tree: ast.Module, name: str) -> bool:
+    """Return True if a module defines a name at its top level."""
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if node.name == name:
+                return True
+        elif any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node)):
+            return True
+    return False
 
 
 def _imported_from(tree: ast.Module, package: str, name: str) -> tuple[str, str] | None:
@@ -393,7 +406,7 @@ def _run_mutants(descriptor: int, job: Any) -> bool:
             return True
         status = wait_for(child, seconds)
         taken = time.monotonic() - began
-        result = {"exit_code": status, "stdout": _encode_file(out), "stderr": _encode_file(err, work)}
+        result: dict[str, Any] = {"exit_code": status, "stdout": _encode_file(out), "stderr": _encode_file(err, work)}
         result["files"] = {name: _encode_file(os.path.join(work, name)) for name in job["read_back"]}
         report_result(descriptor, result)
         if mutant is None:
