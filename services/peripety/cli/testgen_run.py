@@ -68,7 +68,7 @@ class ContextOption(Enum):
 
 
 class ProfileOption(Enum):
-    """How a run works."""
+    """Modes of a run."""
 
     DIRECT = "direct"
     REASONING = "reasoning"
@@ -142,7 +142,7 @@ class RunLimits:
         target: number of tests at which the run stops.
         baseline: True to start with baseline tests, which need no model.
         parallel: True to process categories at the same time.
-        profile: how the run works; None for the default.
+        profile: the mode of the run; None for the default.
     """
 
     tokens: int | None

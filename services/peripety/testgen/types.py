@@ -88,7 +88,7 @@ class TaskEnvironment:
 
 
 class RunProfile(Enum):
-    """How a run works, in place of rounds for each category with the default limits."""
+    """Mode of a run, in place of rounds for each category with the default limits."""
 
     DIRECT = "direct"
     """One large first round over all categories, then a few on what it did not detect; no reflections."""
@@ -122,7 +122,7 @@ class TestGenConfig:
         parallel_categories: True to work on categories concurrently.
         combinatorial_floor: True to start with tests that follow from the subject's schema, without a model.
             They do not count for the numbers of tests above.
-        profile: how the run works; None for the default.
+        profile: the mode of the run; None for the default.
     """
 
     __test__ = False

@@ -41,14 +41,14 @@ def comment_lines(text: str) -> list[str]:
     return [f"# {line}" for line in textwrap.wrap(shown, _LINE_WIDTH)]
 
 
-def list_names(texts: Iterable[str], taken: Collection[str] = ()) -> list[str]:
+def list_names(texts: Iterable[str], used: Collection[str] = ()) -> list[str]:
     """Return a unique test function name for each text.
 
     Args:
         texts: the texts.
-        taken: names that are in use already.
+        used: names that exist already.
     """
-    made = dict.fromkeys(taken)
+    made = dict.fromkeys(used)
     names = []
     for text in texts:
         base = (
@@ -224,13 +224,13 @@ class _ModuleWriter:
             kind = tested.kind.value
             return _ENGINE_TEMPLATE.format(name=name, kind=kind, document=document).rstrip("\n")
         argv = to_literal([*command.argv], 4, _LINE_WIDTH)
-        tested = to_text_literal(command.function)
+        function = to_text_literal(command.function)
         if command.argv:
-            tested += f",\n    interpreter={argv}"
+            function += f",\n    interpreter={argv}"
         return _COMMAND_TEMPLATE.format(
             name=name,
             kind="function" if command.function else "command",
-            tested=tested if command.function else argv,
+            tested=function if command.function else argv,
             directory=_locate(command, self._directory),
             environment=to_literal(tuple(command.environment), 4, _LINE_WIDTH),
             timeout=command.timeout_seconds,

@@ -90,7 +90,7 @@ func (TaskContext) EnumDescriptor() ([]byte, []int) {
 	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{0}
 }
 
-// How a run works, and its default limits.
+// Mode of a run, and its default limits.
 type TestGenProfile int32
 
 const (
@@ -1016,7 +1016,7 @@ type TestGenConfig struct {
 	// If true, the run starts with baseline tests, derived from the subject's schema without a model;
 	// unset means true if there is a subject.
 	CombinatorialFloor *bool `protobuf:"varint,13,opt,name=combinatorial_floor,json=combinatorialFloor,proto3,oneof" json:"combinatorial_floor,omitempty"`
-	// How the run works.
+	// Mode of the run.
 	Profile       TestGenProfile `protobuf:"varint,14,opt,name=profile,proto3,enum=peripety.api.testgen.v1.TestGenProfile" json:"profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -406,9 +406,9 @@ def _run_mutants(descriptor: int, job: Any) -> bool:
             return True
         status = wait_for(child, seconds)
         taken = time.monotonic() - began
-        result: dict[str, Any] = {"exit_code": status, "stdout": _encode_file(out), "stderr": _encode_file(err, work)}
-        result["files"] = {name: _encode_file(os.path.join(work, name)) for name in job["read_back"]}
-        report_result(descriptor, result)
+        written = {"stdout": _encode_file(out), "stderr": _encode_file(err, work)}
+        files = {name: _encode_file(os.path.join(work, name)) for name in job["read_back"]}
+        report_result(descriptor, {"exit_code": status, **written, "files": files})
         if mutant is None:
             seconds = min(seconds, max(_MIN_SECONDS, _SLOWDOWN * taken))
         shutil.rmtree(place, ignore_errors=True)

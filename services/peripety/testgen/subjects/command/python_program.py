@@ -42,7 +42,7 @@ _HYPOTHESIS = importlib.util.find_spec("hypothesis")
 HAS_HYPOTHESIS = _HYPOTHESIS is not None
 """True if arguments of functions can be drawn."""
 
-_HYPOTHESIS_DIRECTORY = Path(_HYPOTHESIS.origin or "").parents[1] if _HYPOTHESIS else _COVERAGE_DIRECTORY
+_HYPOTHESIS_DIRECTORY = Path((_HYPOTHESIS and _HYPOTHESIS.origin) or coverage.__file__).parents[1]
 MEASURING_PATHS = (
     *(Path(one.__file__) for one in (probe, survey, function_survey)),
     _COVERAGE_DIRECTORY,

@@ -218,7 +218,7 @@ class CommandSubject:
     def _source_material(self, program: PythonProgram) -> dict[str, Any]:
         """Return the sources, most executed first, and the names of the files that are too long together."""
         executed: Counter[str] = Counter()
-        # The order of one source needs no runs, and a function is no command.
+        # The order of one source needs no runs.
         for arguments in ((), ("--help",)) if len(program.modules) > 1 else ():
             for key, lines in (program.executed_lines(ProgramInput(arguments)) or {}).items():
                 executed[key] += len(lines)
@@ -471,7 +471,7 @@ def _unmet_errors(wanted: str | None, written: str) -> Iterator[Finding]:
 
 def _has_content(found: bytes | None, wanted: str | None) -> bool:
     if found is None or wanted is None:
-        return found is wanted
+        return found is None and wanted is None
     return found.decode(errors="replace").rstrip() == wanted.rstrip()
 
 

@@ -75,7 +75,7 @@ class _TestGenProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TestGe
     """As the default, with 900 seconds and 200,000 tokens, for a model that reasons."""
 
 class TestGenProfile(_TestGenProfile, metaclass=_TestGenProfileEnumTypeWrapper):
-    """How a run works, and its default limits."""
+    """Mode of a run, and its default limits."""
 
 TEST_GEN_PROFILE_UNSPECIFIED: TestGenProfile.ValueType  # 0
 """The default: rounds for each category, with reflections, in 180 seconds and 50,000 tokens."""
@@ -580,7 +580,7 @@ class TestGenConfig(_message.Message):
     unset means true if there is a subject.
     """
     profile: Global___TestGenProfile.ValueType
-    """How the run works."""
+    """Mode of the run."""
     @_builtins.property
     def max_total_time(self) -> _duration_pb2.Duration:
         """Maximum total time; unset for 180 seconds."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from dataclasses import asdict
 from itertools import chain, islice, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peripety.testgen.subjects.command.baseline.calls import CandidateCall, choose
 from peripety.testgen.subjects.command.baseline.expectations import (
@@ -133,7 +133,7 @@ class FunctionTests:
 def _observed_call_test(call: PythonCall, category: str) -> DraftTest:
     """Return a test of a call without an expectation."""
     shown = call.code.rpartition("\n")[2]
-    body = {
+    body: dict[str, Any] = {
         "arguments": [],
         "stdin": "",
         "exit_code": None,

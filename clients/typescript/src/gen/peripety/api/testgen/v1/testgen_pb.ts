@@ -380,7 +380,7 @@ export type TestGenConfig = Message<"peripety.api.testgen.v1.TestGenConfig"> & {
   combinatorialFloor?: boolean | undefined;
 
   /**
-   * How the run works.
+   * Mode of the run.
    *
    * @generated from field: peripety.api.testgen.v1.TestGenProfile profile = 14;
    */
@@ -2151,7 +2151,7 @@ export const TaskContextSchema: GenEnum<TaskContext> = /*@__PURE__*/
   enumDesc(file_peripety_api_testgen_v1_testgen, 0);
 
 /**
- * How a run works, and its default limits.
+ * Mode of a run, and its default limits.
  *
  * @generated from enum peripety.api.testgen.v1.TestGenProfile
  */
