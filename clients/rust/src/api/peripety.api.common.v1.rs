@@ -1490,6 +1490,18 @@ pub enum ErrorReason {
     /// Fix: Allow user namespaces, use another machine, or accept commands without a fence with `--unfenced` or
     /// `PERIPETY_TESTGEN_UNFENCED=true`.
     SandboxUnavailable = 807,
+    /// The function under test does not exist.
+    ///
+    /// Why: Its module is neither in the working directory nor installed for the interpreter, or does not define it.
+    ///
+    /// Fix: Write `package.module:name`, and add the directory of the module (`--environment`) or its interpreter.
+    NoSuchFunction = 808,
+    /// Hypothesis is not installed.
+    ///
+    /// Why: It draws the arguments of a function under test.
+    ///
+    /// Fix: Install it on the server: `pip install 'peripety\[functions\]'`.
+    HypothesisUnavailable = 809,
     /// A roll has an invalid kind, target or difficulty.
     ///
     /// Why: The engine cannot resolve it.
@@ -1713,6 +1725,8 @@ impl ErrorReason {
             Self::NotPython => "ERROR_REASON_NOT_PYTHON",
             Self::RunNotFinished => "ERROR_REASON_RUN_NOT_FINISHED",
             Self::SandboxUnavailable => "ERROR_REASON_SANDBOX_UNAVAILABLE",
+            Self::NoSuchFunction => "ERROR_REASON_NO_SUCH_FUNCTION",
+            Self::HypothesisUnavailable => "ERROR_REASON_HYPOTHESIS_UNAVAILABLE",
             Self::RollInvalid => "ERROR_REASON_ROLL_INVALID",
             Self::SnapshotInvalid => "ERROR_REASON_SNAPSHOT_INVALID",
             Self::UnknownAction => "ERROR_REASON_UNKNOWN_ACTION",
@@ -1868,6 +1882,8 @@ impl ErrorReason {
             "ERROR_REASON_NOT_PYTHON" => Some(Self::NotPython),
             "ERROR_REASON_RUN_NOT_FINISHED" => Some(Self::RunNotFinished),
             "ERROR_REASON_SANDBOX_UNAVAILABLE" => Some(Self::SandboxUnavailable),
+            "ERROR_REASON_NO_SUCH_FUNCTION" => Some(Self::NoSuchFunction),
+            "ERROR_REASON_HYPOTHESIS_UNAVAILABLE" => Some(Self::HypothesisUnavailable),
             "ERROR_REASON_ROLL_INVALID" => Some(Self::RollInvalid),
             "ERROR_REASON_SNAPSHOT_INVALID" => Some(Self::SnapshotInvalid),
             "ERROR_REASON_UNKNOWN_ACTION" => Some(Self::UnknownAction),

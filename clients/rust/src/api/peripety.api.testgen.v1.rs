@@ -56,7 +56,8 @@ pub struct EnvironmentInfo {
 /// A command of the caller, run behind a fence: without network, and with access to few files.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CommandSubject {
-    /// Required. The program and its arguments.
+    /// The program and its arguments. With `function`, the Python interpreter and its options; empty for the one of the
+    /// server.
     #[prost(string, repeated, tag = "1")]
     pub argv: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Working directory on the server; empty for an empty temporary one.
@@ -78,6 +79,10 @@ pub struct CommandSubject {
     /// its copy of the directory.
     #[prost(string, repeated, tag = "6")]
     pub readable_paths: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// A Python function to test in place of the program, as `package.module:name`; empty for the program. Its module is in
+    /// the working directory, or installed for the interpreter.
+    #[prost(string, tag = "7")]
+    pub function: ::prost::alloc::string::String,
 }
 /// Subject under test. Tests without a subject cannot be measured.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -148,6 +153,9 @@ pub struct TestGenConfig {
     /// unset means true if there is a subject.
     #[prost(bool, optional, tag = "13")]
     pub combinatorial_floor: ::core::option::Option<bool>,
+    /// Mode of the run.
+    #[prost(enumeration = "TestGenProfile", tag = "14")]
+    pub profile: i32,
 }
 /// One turn of a test on a scenario.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -183,8 +191,18 @@ pub struct PythonCall {
     #[prost(string, tag = "2")]
     pub code: ::prost::alloc::string::String,
 }
-/// A test on a command: input and expectations.
+/// A text file in the working directory of a test.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TestFile {
+    /// Required. Path, relative to the working directory.
+    #[prost(string, tag = "1")]
+    pub path: ::prost::alloc::string::String,
+    /// Content; unset only in an expectation, if the file must not exist.
+    #[prost(string, optional, tag = "2")]
+    pub content: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// A test on a command: input and expectations.
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CommandTest {
     /// Arguments after those of the subject.
     #[prost(string, repeated, tag = "1")]
@@ -198,6 +216,15 @@ pub struct CommandTest {
     /// Statements to run in place of the command; unset for the command itself.
     #[prost(message, optional, tag = "4")]
     pub call: ::core::option::Option<PythonCall>,
+    /// Text that standard error must contain; empty if standard error must be empty; unset for any.
+    #[prost(string, optional, tag = "5")]
+    pub expect_stderr: ::core::option::Option<::prost::alloc::string::String>,
+    /// Files that are written before the run; they replace those of the working directory.
+    #[prost(message, repeated, tag = "6")]
+    pub files: ::prost::alloc::vec::Vec<TestFile>,
+    /// Expected files after the run.
+    #[prost(message, repeated, tag = "7")]
+    pub expect_files: ::prost::alloc::vec::Vec<TestFile>,
 }
 /// Measurements of a test.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -266,6 +293,9 @@ pub struct GeneratedTest {
     /// test describes what the subject does today.
     #[prost(string, tag = "15")]
     pub source: ::prost::alloc::string::String,
+    /// Name by its author, for readers; it need not be unique.
+    #[prost(string, tag = "16")]
+    pub name: ::prost::alloc::string::String,
     /// Executable form; unset for a text-only test.
     #[prost(oneof = "generated_test::Body", tags = "10, 11, 12")]
     pub body: ::core::option::Option<generated_test::Body>,
@@ -480,6 +510,9 @@ pub mod test_gen_event {
         /// True if a fence isolates the command, false if it runs without one; unset for other subjects.
         #[prost(bool, optional, tag = "5")]
         pub fenced: ::core::option::Option<bool>,
+        /// A profile that suits the model better than the one of the run; unset if there is none.
+        #[prost(enumeration = "super::TestGenProfile", tag = "6")]
+        pub suggested_profile: i32,
     }
     /// Progress of the run.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -780,6 +813,14 @@ pub struct ExportTestsRequest {
     /// If true, tests that do not count are left out.
     #[prost(bool, tag = "3")]
     pub counting_only: bool,
+    /// A pytest module, at most 1 MiB, to which the tests are added; its other parts are not changed. Tests that it
+    /// has already are left out. Only with TEST_FORMAT_PYTEST; empty for a new module.
+    #[prost(bytes = "vec", tag = "4")]
+    pub append_to: ::prost::alloc::vec::Vec<u8>,
+    /// Absolute path of the directory in which the file will be. A pytest module then names the directory of a command
+    /// relative to itself. Empty to name it by its absolute path.
+    #[prost(string, tag = "5")]
+    pub directory: ::prost::alloc::string::String,
 }
 /// A part of a file.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -790,6 +831,12 @@ pub struct ExportTestsResponse {
     /// Next bytes of the file, at most 1 MiB.
     #[prost(bytes = "vec", tag = "2")]
     pub chunk: ::prost::alloc::vec::Vec<u8>,
+    /// Number of tests that were written, in the whole file.
+    #[prost(int32, tag = "3")]
+    pub written_tests: i32,
+    /// Number of tests that were left out because `append_to` has them already.
+    #[prost(int32, tag = "4")]
+    pub known_tests: i32,
 }
 /// Kind of task. It determines the categories and their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -832,6 +879,39 @@ impl TaskContext {
             "TASK_CONTEXT_SCENARIO" => Some(Self::Scenario),
             "TASK_CONTEXT_POLICY" => Some(Self::Policy),
             "TASK_CONTEXT_CUSTOM" => Some(Self::Custom),
+            _ => None,
+        }
+    }
+}
+/// Mode of a run, and its default limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum TestGenProfile {
+    /// The default: rounds for each category, with reflections, in 180 seconds and 50,000 tokens.
+    Unspecified = 0,
+    /// One large first round over all categories, then at most three rounds on what it did not detect. No reflections.
+    Direct = 1,
+    /// As the default, with 900 seconds and 200,000 tokens, for a model that reasons.
+    Reasoning = 2,
+}
+impl TestGenProfile {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TEST_GEN_PROFILE_UNSPECIFIED",
+            Self::Direct => "TEST_GEN_PROFILE_DIRECT",
+            Self::Reasoning => "TEST_GEN_PROFILE_REASONING",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TEST_GEN_PROFILE_UNSPECIFIED" => Some(Self::Unspecified),
+            "TEST_GEN_PROFILE_DIRECT" => Some(Self::Direct),
+            "TEST_GEN_PROFILE_REASONING" => Some(Self::Reasoning),
             _ => None,
         }
     }
@@ -1065,6 +1145,10 @@ pub enum TestFormat {
     Json = 2,
     /// A JUnit report of the last execution of the tests.
     Junit = 3,
+    /// A SARIF 2.1.0 report of the findings: the tests with a source that fail, with the place of the source.
+    Sarif = 4,
+    /// A summary in Markdown: the findings, the measurements and the result of each test.
+    Markdown = 5,
 }
 impl TestFormat {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1077,6 +1161,8 @@ impl TestFormat {
             Self::Pytest => "TEST_FORMAT_PYTEST",
             Self::Json => "TEST_FORMAT_JSON",
             Self::Junit => "TEST_FORMAT_JUNIT",
+            Self::Sarif => "TEST_FORMAT_SARIF",
+            Self::Markdown => "TEST_FORMAT_MARKDOWN",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1086,6 +1172,8 @@ impl TestFormat {
             "TEST_FORMAT_PYTEST" => Some(Self::Pytest),
             "TEST_FORMAT_JSON" => Some(Self::Json),
             "TEST_FORMAT_JUNIT" => Some(Self::Junit),
+            "TEST_FORMAT_SARIF" => Some(Self::Sarif),
+            "TEST_FORMAT_MARKDOWN" => Some(Self::Markdown),
             _ => None,
         }
     }
