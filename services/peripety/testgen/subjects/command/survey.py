@@ -201,28 +201,25 @@ def _read_source(path: str) -> bytes:
 def _watch_commands(core: Any, commands: list[Any]) -> None:
     def found(self: Any, *_: Any, **__: Any) -> Any:
         if not commands:
-            commands.extend(_click_commands(core, self, []))
+            commands.extend(_click_commands(self, []))
         raise _ParserFoundError
 
     core.Command.make_context = found
 
 
-def _click_commands(core: Any, command: Any, path: list[str]) -> list[Any]:
+def _click_commands(command: Any, path: list[str]) -> list[Any]:
     own = []
     for parameter in command.params:
-        kind = parameter.type
-        is_option = isinstance(parameter, core.Option)
+        is_option = parameter.opts[0].startswith("-")
         own.append(
             {
                 "flags": [*parameter.opts] if is_option else [],
                 "name": parameter.name,
-                "type": getattr(kind, "name", "str"),
-                "choices": [_choice_text(one) for one in getattr(kind, "choices", ())],
                 "is_flag": bool(getattr(parameter, "is_flag", False) or getattr(parameter, "count", False)),
                 "is_required": bool(parameter.required),
                 "count": max(parameter.nargs, 1),
-                "default": _to_text(parameter.default),
-                "limits": [_to_text(getattr(kind, "min", None)), _to_text(getattr(kind, "max", None))],
+                "default": _to_text(getattr(parameter.default, "value", parameter.default)),
+                **_click_type(parameter),
             }
         )
         if is_option and parameter.secondary_opts:
@@ -230,13 +227,30 @@ def _click_commands(core: Any, command: Any, path: list[str]) -> list[Any]:
             own.append({**own[-1], "flags": [*parameter.secondary_opts], "is_required": False})
     inner = []
     for name, other in getattr(command, "commands", {}).items():
-        inner += _click_commands(core, other, [*path, name])
+        inner += _click_commands(other, [*path, name])
     return [{"path": path, "parameters": own, "is_group": bool(inner)}, *inner]
 
 
-def _choice_text(choice: Any) -> str:
-    """Return a choice as an argument; that of an enumeration is its value."""
-    return str(getattr(choice, "value", choice))
+def _click_type(parameter: Any) -> dict[str, Any]:
+    """Return the type of a parameter; newer versions of typer have an annotation in its place."""
+    kind = getattr(parameter, "type", None)
+    if kind is not None:
+        limits, choices = kind, [*getattr(kind, "choices", ())]
+        name = getattr(kind, "name", "str")
+    else:
+        annotation, limits = parameter.type_descriptor.annotation, parameter
+        # The class in an optional type or a list; the values of a Literal are choices.
+        parts = [one for one in getattr(annotation, "__args__", ()) if one is not type(None)]
+        choices = [one for one in parts if not isinstance(one, type)]
+        annotation = parts[0] if parts and not choices else annotation
+        choices = choices or [*getattr(annotation, "__members__", {}).values()]
+        name = getattr(annotation, "__name__", "str")
+    return {
+        "type": name,
+        # The argument of a member of an enumeration is its value.
+        "choices": [str(getattr(one, "value", one)) for one in choices],
+        "limits": [_to_text(getattr(limits, "min", None)), _to_text(getattr(limits, "max", None))],
+    }
 
 
 def _values_of(module: Any) -> list[Any]:
