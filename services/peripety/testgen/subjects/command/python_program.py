@@ -44,7 +44,9 @@ HAS_HYPOTHESIS = _HYPOTHESIS is not None
 
 _HYPOTHESIS_DIRECTORY = Path((_HYPOTHESIS and _HYPOTHESIS.origin) or coverage.__file__).parents[1]
 MEASURING_PATHS = (
-    *(Path(one.__file__) for one in (probe, survey, function_survey)),
+    Path(probe.__file__),
+    Path(survey.__file__),
+    Path(function_survey.__file__),
     _COVERAGE_DIRECTORY,
     _HYPOTHESIS_DIRECTORY,
 )
