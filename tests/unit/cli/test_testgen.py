@@ -233,7 +233,10 @@ def test_each_kind_of_subject_is_named_and_brings_its_context(
         ([], "the description is missing"),
         (["a", "--file", "b"], "unexpected argument"),
         (["a", "b"], "unexpected argument b"),
-        (["a", "--scenario", "s", "--policy", "p"], "--scenario, --policy and --command exclude each other"),
+        (
+            ["a", "--scenario", "s", "--policy", "p"],
+            "--scenario, --policy, --command and --function exclude each other",
+        ),
         (["a", "--command"], "the command is missing after --"),
         (["a", "--format", "json"], "--format needs -o"),
         (["a", "-o", "tests.txt"], "add --format"),
@@ -299,8 +302,6 @@ def test_tests_are_added_to_an_existing_module(server: str, script: Script, tmp_
     assert done.exit_code == 0, done.output
     assert script.requests[-1].append_to == b"own "
     assert not script.requests[-1].directory, "a path of this machine means nothing on a server"
-    assert "2 tests written to" in done.output
-    assert "1 were there already" in done.output
     new = tmp_path / "test_new.py"
     assert run(server, "generate", "d", "-o", str(new), "--append").exit_code == 0
     assert (script.requests[-1].append_to, new.read_bytes()) == (b"", b"one two")

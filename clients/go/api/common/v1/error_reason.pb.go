@@ -791,6 +791,18 @@ const (
 	//
 	// Fix: Use an enforcement point that supplies it, or change the declaration.
 	ErrorReason_ERROR_REASON_CONTEXT_MISSING ErrorReason = 713
+	// A signed policy is not signed by a trusted key, was changed, or is older than the one before.
+	//
+	// Why: An enforcement point with `--trust` uses no other rules than those that its author has signed.
+	//
+	// Fix: Use the file that `peripety policy export` wrote, and the public key of its author. Sign a newer version.
+	ErrorReason_ERROR_REASON_POLICY_UNTRUSTED ErrorReason = 714
+	// A file is not an Ed25519 key in PEM.
+	//
+	// Why: Policies are signed and verified with such keys only.
+	//
+	// Fix: Make a key with `peripety policy new-key`. Use `KEY` to sign, and `KEY.pub` to verify.
+	ErrorReason_ERROR_REASON_KEY_INVALID ErrorReason = 715
 	// The server does not run commands of its callers.
 	//
 	// Why: A command runs code on the server.
@@ -1054,6 +1066,8 @@ var (
 		711:  "ERROR_REASON_APPROVAL_MISMATCH",
 		712:  "ERROR_REASON_LOG_BROKEN",
 		713:  "ERROR_REASON_CONTEXT_MISSING",
+		714:  "ERROR_REASON_POLICY_UNTRUSTED",
+		715:  "ERROR_REASON_KEY_INVALID",
 		801:  "ERROR_REASON_COMMANDS_NOT_ALLOWED",
 		802:  "ERROR_REASON_DIRECTORY_TOO_LARGE",
 		803:  "ERROR_REASON_NO_SUBJECT",
@@ -1202,6 +1216,8 @@ var (
 		"ERROR_REASON_APPROVAL_MISMATCH":        711,
 		"ERROR_REASON_LOG_BROKEN":               712,
 		"ERROR_REASON_CONTEXT_MISSING":          713,
+		"ERROR_REASON_POLICY_UNTRUSTED":         714,
+		"ERROR_REASON_KEY_INVALID":              715,
 		"ERROR_REASON_COMMANDS_NOT_ALLOWED":     801,
 		"ERROR_REASON_DIRECTORY_TOO_LARGE":      802,
 		"ERROR_REASON_NO_SUBJECT":               803,
@@ -1258,7 +1274,7 @@ var File_peripety_api_common_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_peripety_api_common_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	")peripety/api/common/v1/error_reason.proto\x12\x16peripety.api.common.v1*\xfa(\n" +
+	")peripety/api/common/v1/error_reason.proto\x12\x16peripety.api.common.v1*\xbd)\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dERROR_REASON_INVALID_ARGUMENT\x10\x01\x12\x1a\n" +
@@ -1384,7 +1400,9 @@ const file_peripety_api_common_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_APPROVAL_NOT_FOUND\x10\xc6\x05\x12#\n" +
 	"\x1eERROR_REASON_APPROVAL_MISMATCH\x10\xc7\x05\x12\x1c\n" +
 	"\x17ERROR_REASON_LOG_BROKEN\x10\xc8\x05\x12!\n" +
-	"\x1cERROR_REASON_CONTEXT_MISSING\x10\xc9\x05\x12&\n" +
+	"\x1cERROR_REASON_CONTEXT_MISSING\x10\xc9\x05\x12\"\n" +
+	"\x1dERROR_REASON_POLICY_UNTRUSTED\x10\xca\x05\x12\x1d\n" +
+	"\x18ERROR_REASON_KEY_INVALID\x10\xcb\x05\x12&\n" +
 	"!ERROR_REASON_COMMANDS_NOT_ALLOWED\x10\xa1\x06\x12%\n" +
 	" ERROR_REASON_DIRECTORY_TOO_LARGE\x10\xa2\x06\x12\x1c\n" +
 	"\x17ERROR_REASON_NO_SUBJECT\x10\xa3\x06\x12#\n" +

@@ -207,15 +207,15 @@ class PythonModule:
                 code="NOT_PYTHON",
             ) from None
         self.name = name
-        scope = _lines_used_by(self._tree, function) if function else self._parser.statements
-        self._measured = frozenset(self._parser.statements & scope)
-        self.lines = tuple(sorted(self._measured))
+        self._scope = _lines_used_by(self._tree, function) if function else None
+        measured = self._parser.statements if self._scope is None else self._parser.statements & self._scope
+        self.lines = tuple(sorted(measured))
         self._text_lines = [line.strip() for line in _LINE_END.split(self.text)]
         self._tree_lock = threading.Lock()
 
     def statement_lines(self, executed: Iterable[int]) -> set[int]:
         """Return the first lines of the statements that executed lines belong to."""
-        return self._parser.translate_lines(executed) & self._measured
+        return self._parser.translate_lines(executed).intersection(self.lines)
 
     def line_text(self, number: int) -> str:
         """Return a line without surrounding white space."""
@@ -227,7 +227,8 @@ class PythonModule:
 
         A module that is nested too deeply to be rendered has no mutants.
         """
-        return tuple(one for one in self._changes if not self._measured.isdisjoint(self.lines_of(one)))
+        scope = self._scope
+        return tuple(one for one in self._changes if scope is None or scope.issuperset(self.lines_of(one)))
 
     def mutant(self, mutant_id: str) -> Mutant:
         """Return a mutant."""
