@@ -847,6 +847,13 @@ pub enum ErrorReason {
     ///
     /// Fix: Change the `id` in the document, or use CompileScenario, which names scenarios itself.
     ScenarioIdTaken = 118,
+    /// The edge does not forward approvals to this address.
+    ///
+    /// Why: A page could otherwise make the edge connect to any server.
+    ///
+    /// Fix: Use the address of an enforcement point on the machine of the edge, or add it to
+    /// `PERIPETY_EDGE_ENFORCEMENT_POINTS`.
+    AddressRefused = 119,
     /// The `request_id` was used for a different request.
     ///
     /// Why: A request id identifies one request, so that a retry is safe.
@@ -1433,6 +1440,12 @@ pub enum ErrorReason {
     ///
     /// Fix: Make a key with `peripety policy new-key`. Use `KEY` to sign, and `KEY.pub` to verify.
     KeyInvalid = 715,
+    /// No enforcement point answers at the address.
+    ///
+    /// Why: It has ended, or the address belongs to another server. Each start chooses another port.
+    ///
+    /// Fix: Start `peripety policy proxy`, and read the address and the token from its file again.
+    EnforcementPointUnavailable = 716,
     /// The server does not run commands of its callers.
     ///
     /// Why: A command runs code on the server.
@@ -1605,6 +1618,7 @@ impl ErrorReason {
             Self::BodyTooLarge => "ERROR_REASON_BODY_TOO_LARGE",
             Self::MethodNotFound => "ERROR_REASON_METHOD_NOT_FOUND",
             Self::ScenarioIdTaken => "ERROR_REASON_SCENARIO_ID_TAKEN",
+            Self::AddressRefused => "ERROR_REASON_ADDRESS_REFUSED",
             Self::RequestIdReused => "ERROR_REASON_REQUEST_ID_REUSED",
             Self::AnsweredMeanwhile => "ERROR_REASON_ANSWERED_MEANWHILE",
             Self::WorkNotFound => "ERROR_REASON_WORK_NOT_FOUND",
@@ -1701,6 +1715,9 @@ impl ErrorReason {
             Self::ContextMissing => "ERROR_REASON_CONTEXT_MISSING",
             Self::PolicyUntrusted => "ERROR_REASON_POLICY_UNTRUSTED",
             Self::KeyInvalid => "ERROR_REASON_KEY_INVALID",
+            Self::EnforcementPointUnavailable => {
+                "ERROR_REASON_ENFORCEMENT_POINT_UNAVAILABLE"
+            }
             Self::CommandsNotAllowed => "ERROR_REASON_COMMANDS_NOT_ALLOWED",
             Self::DirectoryTooLarge => "ERROR_REASON_DIRECTORY_TOO_LARGE",
             Self::NoSubject => "ERROR_REASON_NO_SUBJECT",
@@ -1758,6 +1775,7 @@ impl ErrorReason {
             "ERROR_REASON_BODY_TOO_LARGE" => Some(Self::BodyTooLarge),
             "ERROR_REASON_METHOD_NOT_FOUND" => Some(Self::MethodNotFound),
             "ERROR_REASON_SCENARIO_ID_TAKEN" => Some(Self::ScenarioIdTaken),
+            "ERROR_REASON_ADDRESS_REFUSED" => Some(Self::AddressRefused),
             "ERROR_REASON_REQUEST_ID_REUSED" => Some(Self::RequestIdReused),
             "ERROR_REASON_ANSWERED_MEANWHILE" => Some(Self::AnsweredMeanwhile),
             "ERROR_REASON_WORK_NOT_FOUND" => Some(Self::WorkNotFound),
@@ -1854,6 +1872,9 @@ impl ErrorReason {
             "ERROR_REASON_CONTEXT_MISSING" => Some(Self::ContextMissing),
             "ERROR_REASON_POLICY_UNTRUSTED" => Some(Self::PolicyUntrusted),
             "ERROR_REASON_KEY_INVALID" => Some(Self::KeyInvalid),
+            "ERROR_REASON_ENFORCEMENT_POINT_UNAVAILABLE" => {
+                Some(Self::EnforcementPointUnavailable)
+            }
             "ERROR_REASON_COMMANDS_NOT_ALLOWED" => Some(Self::CommandsNotAllowed),
             "ERROR_REASON_DIRECTORY_TOO_LARGE" => Some(Self::DirectoryTooLarge),
             "ERROR_REASON_NO_SUBJECT" => Some(Self::NoSubject),
