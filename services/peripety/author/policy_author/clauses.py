@@ -1,6 +1,10 @@
 """Derivations of a sentence: the grammar applied to its tokens.
 
 A sentence with more than one derivation has more than one possible meaning; the reader compares them.
+
+The number of derivations of a list of values grows with two to the power of its length. So a long list is
+parsed as one of three values, "a, b or c", and the others are inserted behind its first value: they have the
+same place in every derivation that the reader follows.
 """
 
 from __future__ import annotations
@@ -8,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from lark import Lark, Token, Tree
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from peripety.author.policy_author.tokens import WordToken
 
 _GRAMMAR = "policy_sentence.lark"
+_VALUES = {"NAME", "VALUE", "NUMBER"}
 _MOST_TOKENS = 80
 _MOST_DERIVATIONS = 128
 
@@ -89,7 +95,7 @@ def derive_sentence(tokens: Sequence[WordToken]) -> tuple[Derivation, ...]:
 
 def find_stop(tokens: Sequence[WordToken]) -> int:
     """Return the index of the first token at which no derivation continues; the length if each one fits."""
-    return _parse(tuple(one.kind for one in tokens)).stop
+    return _derive(tokens)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +106,27 @@ class _Parsed:
 
 def _derive(tokens: Sequence[WordToken]) -> tuple[tuple[Derivation, ...], int]:
     """Return the derivations, and the index of the first token at which no derivation continues."""
-    parsed = _parse(tuple(one.kind for one in tokens))
-    return tuple(_to_derivation(one, tokens) for one in parsed.trees), parsed.stop
+    kept = _shorten_lists([one.kind for one in tokens])
+    parsed = _parse(tuple(tokens[place].kind for place in kept))
+    ends = (*kept, len(tokens))
+    parts = [tokens[first:end] for first, end in pairwise(ends)]
+    return tuple(_to_derivation(one, parts) for one in parsed.trees), ends[parsed.stop]
+
+
+def _shorten_lists(kinds: Sequence[str]) -> list[int]:
+    """Return the places of the terminals without the middle of each list "a, b, c or d"."""
+    kept: list[int] = []
+    place = 0
+    while place < len(kinds):
+        kept.append(place)
+        last = place
+        while kinds[place] in _VALUES and [*kinds[last + 1 : last + 3]] == ["COMMA", kinds[place]]:
+            last += 2
+        behind = [one for one in kinds[last + 1 : last + 4] if one != "COMMA"][:2]
+        is_list = len(behind) > 1 and behind[0] in {"AND", "OR"} and behind[1] == kinds[place]
+        # The last value in front of "or" stays.
+        place = last - 1 if is_list and last > place else place + 1
+    return kept
 
 
 @lru_cache(maxsize=16_384)
@@ -133,9 +158,11 @@ def _count_derivations(tree: Tree[Any] | Token) -> int:
     return total
 
 
-def _to_derivation(tree: Tree[Any], tokens: Sequence[WordToken]) -> Derivation:
+def _to_derivation(tree: Tree[Any], parts: Sequence[Sequence[WordToken]]) -> Derivation:
+    """Return the derivation of a tree; each of its terminals stands for some tokens."""
     children = tuple(
-        _to_derivation(child, tokens) if isinstance(child, Tree) else tokens[int(child)]
+        one
         for child in tree.children
+        for one in ((_to_derivation(child, parts),) if isinstance(child, Tree) else parts[int(child)])
     )
     return Derivation(str(tree.data), children)

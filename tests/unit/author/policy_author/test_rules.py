@@ -328,3 +328,20 @@ def test_an_optional_argument_is_set_or_not(text: str, bare: str, filled: str) -
     decide = compile_policy(json.dumps(document)).decide
     for arguments, expected in (({"body": "x"}, bare), ({"body": "x", "attachments": ["y"]}, filled)):
         assert decide(ToolRequest("alpha", "send_note", arguments)).decision.value == expected
+
+
+@pytest.mark.parametrize("number", [3, 4, 12, 60])
+def test_a_long_list_of_values_is_followed_like_a_short_one(number: int) -> None:
+    paths = [f"/a{at}" for at in range(number)]
+    listed = f"{', '.join(paths[:-1])} or {paths[-1]}"
+    for text, quantifier in (
+        (f"Items may be read below {listed}.", "all"),
+        (f"Items must not be read below {listed}.", "any"),
+    ):
+        derived = build_rules(text, TOOLS[:1])
+        assert not derived.unfollowed
+        (rule,) = derived.rules
+        (matcher,) = rule["when"]["arguments"]
+        assert (matcher["among"], matcher["quantifier"]) == (paths, quantifier)
+    derived = build_rules(f"Items may be read below {listed} and later.", TOOLS[:1])
+    assert (derived.rules, len(derived.unfollowed)) == ((), 1)
