@@ -16,7 +16,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from peripety.author.plots.document import find_gauge_text
-from peripety.author.plots.noun_phrases import NounPhrase, parse_definite
+from peripety.author.plots.noun_phrases import NounPhrase, default_phrase, parse_definite
+from peripety.author.plots.particulars import list_details
 from peripety.author.plots.phrases import (
     capitalize_sentences,
     compile_line,
@@ -25,7 +26,7 @@ from peripety.author.plots.phrases import (
     longest_literal,
 )
 from peripety.author.plots.plot import list_languages, list_plots, load_plot, load_texts
-from peripety.author.plots.slots import default_phrase
+from peripety.author.text_analysis.reading import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,11 +72,13 @@ class PlotTexts:
         plot: the rules.
         texts: the texts.
         slots: the words of the user, by slot.
+        details: the kind and the phrase of what the user names besides.
     """
 
     plot: Plot
     texts: Mapping[str, Any]
     slots: Mapping[str, NounPhrase]
+    details: Sequence[tuple[str, NounPhrase]] = ()
 
 
 def recognize_plot(scenario: Mapping[str, Any]) -> PlotTexts | None:
@@ -88,8 +91,20 @@ def recognize_plot(scenario: Mapping[str, Any]) -> PlotTexts | None:
         texts = load_texts(plot_id, language)
         slots = _read_slots(texts, scenario)
         if slots is not None:
-            return PlotTexts(load_plot(plot_id), texts, slots)
+            return PlotTexts(load_plot(plot_id), texts, slots, _read_details(scenario, slots, language))
     return None
+
+
+def _read_details(
+    scenario: Mapping[str, Any], slots: Mapping[str, NounPhrase], language: str
+) -> Sequence[tuple[str, NounPhrase]]:
+    """Return what the user names in the first paragraph of the premise, besides the slots."""
+    premise = scenario.get("premise") or ""
+    told, _, line = (premise if isinstance(premise, str) else str(premise.get("text", ""))).partition("\n\n")
+    reading = read_text(told) if line else None
+    if reading is None or reading.language != language:
+        return ()
+    return list_details(reading, slots)
 
 
 def _read_slots(texts: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, NounPhrase] | None:
@@ -150,6 +165,7 @@ class TurnBeats:
         self._texts = texts.texts
         self._common = texts.texts["common"]
         self._slots = texts.slots
+        self._details = texts.details
         self._scene = scene
         self._facts = facts
         self._turn = int(facts.get("turn") or len(scene.turns) + 1)
@@ -168,7 +184,7 @@ class TurnBeats:
             [*self._event_beats(), *self._crossing_beats()],
         ]
         if not self._is_over:
-            paragraphs.append([*self._callback_beats(), *self._speech_beats()])
+            paragraphs.append([*self._detail_beats(), *self._callback_beats(), *self._speech_beats()])
         paragraphs.append([*self.ending_beats()])
         return "\n\n".join(self._join(lines) for lines in paragraphs if lines)
 
@@ -357,6 +373,18 @@ class TurnBeats:
                     yield from told
                     return
         yield from self._choose("callback", self._texts.get("callbacks", ()))
+
+    def _detail_beats(self) -> Iterator[str]:
+        """Yield a line about something that the user named and that has no part of its own."""
+        if self._turn % _CALLBACK_EVERY == 0 or len(self._now) >= _MAX_BEATS:
+            return
+        told = self._told.casefold()
+        details = sorted(self._details, key=lambda one: told.count(one[1].definite.casefold()))
+        for kind, phrase in details:
+            lines = [*self._choose("detail", self._common["details"][kind], detail=phrase)]
+            if lines:
+                yield from lines
+                return
 
     def _speech_beats(self) -> Iterator[str]:
         """Yield a line of speech by attitude, unless the turn is full already."""

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from peripety import engine
 from peripety.author.plots.amounts import PlotClock, PlotStore, find_clock, find_scale, find_store
-from peripety.author.plots.phrases import fill_line, fill_phrase, join_list
+from peripety.author.plots.noun_phrases import NounPhrase
+from peripety.author.plots.particulars import is_situation_first, list_counted
+from peripety.author.plots.phrases import capitalize_sentences, fill_line, fill_phrase, join_list
 from peripety.author.plots.plot import (
     PlotNumbers,
     build_bounds,
@@ -129,21 +131,42 @@ class PlotDocument:
         if told and "own_goal" in self._slots:
             # The words of the user name the goal themselves.
             line = _GOAL_SENTENCE.sub("", line)
-        parts = [told[: _PREMISE_LIMIT - 1], self._fill(line), note]
-        return {"text": " ".join(filter(None, parts)), "person": "second", "tense": "present"}
+        # The narrator reads the words of the user back from the first paragraph.
+        own = [told[:_PREMISE_LIMIT]] if told else []
+        text = "\n\n".join([*own, " ".join(filter(None, [self._fill(line), note]))])
+        return {"text": text, "person": "second", "tense": "present"}
 
     def _build_opening(self) -> str:
-        """Return the opening: the words of the user, then a line of each part."""
+        """Return the opening: a paragraph of each part, with the situation in the words of the user."""
         parts = [self._pick(f"opening {place}", lines) for place, lines in enumerate(self._texts["opening"])]
-        if self._slots.get("told"):
-            # The words of the user name the role and the deadline themselves.
-            return "\n\n".join([self._fill("{told}"), *parts])
-        role = fill_line(self._common["role"], self._slots)
-        if role:
-            parts[0] = f"{role} {parts[0]}"
-        if "time_left" in self._slots:
+        told = str(self._slots.get("told", ""))
+        if told and "own_goal" in self._slots and "situation" not in self._slots:
+            told = ""
+        elif told and "own_goal" in self._slots:
+            # The first part names the goal.
+            told = str(self._slots["situation"])
+        player = fill_line("{player}", self._slots) or fill_line(self._common["role"], self._slots)
+        role = self._slots.get("role")
+        named = role.bare.casefold() if isinstance(role, NounPhrase) else ""
+        is_named = bool(named) and named in self._reading.text.casefold() and named not in told.casefold()
+        if player and (is_named or not self._reading.text or "told" not in self._slots):
+            parts[0] = f"{player}{self._common['space']}{parts[0]}"
+        shown = f"{told} {self._slots['goal']}"
+        deadline = self._reading.deadline.text if self._reading.deadline else ""
+        is_timed = bool(deadline) and deadline.casefold() in shown.casefold()
+        if "time_left" in self._slots and self._common["deadline"] and not is_timed:
             parts[1] = f"{parts[1]} {self._pick('deadline', self._common['deadline'])}"
-        return "\n\n".join(parts)
+        counted = list_counted(self._reading, shown) if told or "own_goal" in self._slots else []
+        if counted:
+            line = self._common["counted"].format(things=join_list(counted, self._common))
+            parts[1] = f"{line}{self._common['space']}{parts[1]}"
+        sides = [line for lines in self._common["sides"] if (line := fill_line(lines, self._slots))]
+        parts[-1] = str(self._common["space"]).join([parts[-1], *sides])
+        if not told:
+            return "\n\n".join(parts)
+        # Without a goal of their own, or with one that refers back to them, the words of the user come first.
+        place = 1 if "own_goal" in self._slots and not is_situation_first(self._reading) else 0
+        return "\n\n".join([*parts[:place], capitalize_sentences(told), *parts[place:]])
 
     def _build_rules(self, scale: PlotNumbers) -> dict[str, Any]:
         plot, texts = self._plot, self._texts
@@ -249,7 +272,7 @@ class PlotDocument:
         yield gauge_path("seen"), {"name": self._common["seen"]["name"]}
         for name, gauge in self._plot.gauges.items():
             text = self._gauge_text(name)
-            unit = clock.unit if gauge.is_clock else store.unit if gauge.is_store else ""
+            unit = (clock.unit or "turn") if gauge.is_clock else store.unit if gauge.is_store else ""
             words = text["scarce"] if gauge.is_store and store.is_scarce else text["bands"]
             line = text["name"]
             if gauge.is_clock and "until" in self._slots:

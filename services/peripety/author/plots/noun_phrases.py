@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from peripety.author.text_analysis import noun_forms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from peripety.author.text_analysis.phrases import Person, Phrase
+
+LONGEST_PHRASE = 48
+"""The most characters of a phrase of the user in a line."""
+UNFIT = re.compile(r"[\d{}\[\]()<>\\/|_:;\"]")
+"""Characters that a phrase of the user must not have."""
 
 _VOWEL = re.compile(r"(?i)[aeio]|u(?!ni|s[aeiu]|ti)|h(?=our|onest|eir)")
 _IRREGULAR = {
@@ -52,6 +63,10 @@ _DE_ARTICLES = {
     "dat": {"m": "dem", "f": "der", "n": "dem", "p": "den"},
 }
 _DE_WEAK = re.compile(r"(?:[^e]e|ent|ant|ist|oge|at|mensch|herr|nachbar|bauer)$", re.IGNORECASE)
+_POSSESSIVES = ("your", "tu")
+"""Words before a person of the player, where German and Chinese have other forms."""
+_DE_TAIL = re.compile(r" (?:aus|unter|von) ")
+_DE_ADJECTIVE = re.compile(r"[a-z\u00e4\u00f6\u00fc\u00df]+e")
 _INDEFINITE = {"es": ("un", "una"), "de": ("ein", "eine")}
 
 
@@ -110,7 +125,9 @@ class NounPhrase:
         return f"{_ES_CONTRACTIONS.get(start, start)}{self.bare}"
 
     def _inflect_german(self, form: str) -> str:
-        bare = self.bare
+        bare = _decline_adjective(self.bare, form, self._gender)
+        if _DE_TAIL.search(bare):
+            return f"{_DE_ARTICLES[form][self._gender]} {bare}"
         if self.is_plural:
             bare += "n" if form == "dat" and not bare.endswith(("n", "s")) else ""
         elif form and self._gender == "m" and _DE_WEAK.search(bare):
@@ -120,10 +137,52 @@ class NounPhrase:
     @property
     def _gender(self) -> str:
         words = self.bare.split()
-        head = words[-1] if self.language == "de" else words[0]
+        head = _DE_TAIL.split(self.bare)[0].split()[-1] if self.language == "de" else words[0]
         if self.is_plural and self.language == "es":
             head = noun_forms.find_singular(head, self.language)
         return noun_forms.find_gender(head, self.language)
+
+
+def _decline_adjective(bare: str, form: str, gender: str) -> str:
+    """Return a German singular, with an adjective at its start in the form after an article."""
+    first, _, rest = bare.partition(" ")
+    is_changed = form == "dat" or (form == "acc" and gender == "m")
+    return f"{first}n {rest}" if rest and is_changed and _DE_ADJECTIVE.fullmatch(first) else bare
+
+
+def build_phrase(phrase: Phrase, language: str = "en") -> NounPhrase | None:
+    """Return the noun phrase of a phrase of a reading; None if it does not fit into prose."""
+    text = " ".join(phrase.text.split())
+    if not text or len(text) > LONGEST_PHRASE or UNFIT.search(text):
+        return None
+    if phrase.is_plural and not phrase.is_proper and language != "zh":
+        text = pluralize_in(text, phrase.head, language if language in ("es", "de") else "en")
+    return NounPhrase(
+        text,
+        is_plural=phrase.is_plural,
+        is_mass=phrase.is_mass,
+        is_name=phrase.is_proper,
+        language=language,
+    )
+
+
+def person_phrase(person: Person, language: str = "en") -> NounPhrase | None:
+    """Return the noun phrase of a person: the name, else the role."""
+    text = " ".join((person.name or person.role).split())
+    if not text or len(text) > LONGEST_PHRASE or UNFIT.search(text):
+        return None
+    return NounPhrase(text, is_name=bool(person.name), language=language)
+
+
+def default_phrase(table: Mapping[str, Any], language: str = "en") -> NounPhrase:
+    """Return the phrase of default words."""
+    return NounPhrase(
+        table["bare"],
+        is_plural=table.get("plural", False),
+        is_mass=table.get("mass", False),
+        is_name=table.get("name", False),
+        language=language,
+    )
 
 
 def pluralize(word: str) -> str:
@@ -161,10 +220,13 @@ def parse_definite(text: str, language: str = "en") -> NounPhrase:
     if language == "es" and first in _ES_ARTICLES.values() and bare:
         return NounPhrase(bare, is_plural=first in ("los", "las"), language=language)
     if language == "de" and first in ("der", "die", "das") and bare:
+        head = _DE_TAIL.split(bare)[0].split()[-1]
         many = first == "die" and (
-            noun_forms.is_plural(words[-1], language) or noun_forms.find_gender(words[-1], language) != "f"
+            noun_forms.is_plural(head, language) or noun_forms.find_gender(head, language) != "f"
         )
         return NounPhrase(bare, is_plural=many, language=language)
+    if first in _POSSESSIVES and bare:
+        return NounPhrase(f"{first} {bare}", is_name=True, language=language)
     if first != "the" or language != "en":
         return NounPhrase(text, is_name=True, language=language)
     # The head is before a preposition: "sacks of grain".

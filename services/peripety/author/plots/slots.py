@@ -6,14 +6,24 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.plots.noun_phrases import NounPhrase, pluralize_in
+from peripety.author.plots.cast import PERSONAL, assign_people, is_marked
+from peripety.author.plots.noun_phrases import (
+    LONGEST_PHRASE,
+    UNFIT,
+    NounPhrase,
+    build_phrase,
+    default_phrase,
+    person_phrase,
+)
+from peripety.author.plots.particulars import fill_sides, find_situation
 from peripety.author.plots.phrases import Slots, capitalize_sentences, fill_phrase
 from peripety.author.text_analysis.languages import clean_text
+from peripety.author.text_analysis.words import load_grammars
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from peripety.author.text_analysis.reading import Deadline, Goal, Person, Phrase, Reading
+    from peripety.author.text_analysis.reading import Deadline, Goal, Phrase, Reading
 
 _ADDRESS = {
     "us to": "all of you to",
@@ -52,6 +62,7 @@ _ACTOR = re.compile(
     r"(?i)(play as )?(an? [^,.;]{3,48}?) (?:(that|who) )?(must|has to|needs to|wants to|tries to)\b"
 )
 _ACTING = {"has to": "have to", "needs to": "need to", "wants to": "want to", "tries to": "try to"}
+_PLAYER = re.compile(r"(?:^|[.;,:] )(?:You are (an? .+?)(?=,| who | that | and |[.;])|As (an? .+?),? you\b)")
 _THIRD_PERSON = re.compile(r"\b(?:his|her|its|their)\b(?= [a-z])")
 
 
@@ -79,9 +90,9 @@ def _address_actor(sentence: str) -> str:
     return start + _THIRD_PERSON.sub("your", sentence[found.end() :])
 
 
-_LONGEST = 48
 _LONGEST_TEXT = 700
 _SHORTEST_TITLE = 6
+_BARE_GOAL = 2
 _TO_CLAUSE_END = r"[^.,;:!?\n\u2014]*"
 _CLAUSE_END = re.compile(r"[.,;:!?\u2014\u3002\uff0c\uff1b\uff01\uff1f](?!\d)")
 _NUMBERS = (
@@ -102,20 +113,15 @@ _NUMBERS = (
     ),
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 )
-_UNFIT = re.compile(r"[\d{}\[\]()<>\\/|_:;\"]")
-_PARTIES = 2
-_PERSONAL = frozenset({"person", "group"})
 _MONEY = "quantity"
 """Class of currencies."""
-_NO_THINGS = _PERSONAL | {"time", _MONEY}
+_NO_SUPPLIES = frozenset({"animal", *PERSONAL})
+"""Classes of what is alive: it is not spent."""
+_THINGS = frozenset({"artifact", "group", "location"})
+_NEAR = 3
+"""The number of words between a thing and a word that describes it."""
+_NO_THINGS = PERSONAL | {"time", _MONEY}
 """Classes of objects of a goal that name a person or a measure, not a thing."""
-_SHORTEST_STEM = 5
-_OWN = {
-    "en": r"\b(?:my|our|your)\b",
-    "es": r"\b(?:mis?|nuestr[oa]s?|tus?|vuestr[oa]s?)\b",
-    "de": r"\b(?:mein|unser|dein|eu[e]?r)\w*",
-    "zh": r"(?:\u6211|\u4f60)(?:\u4eec)?(?:\u7684)?",
-}
 _ONCE = {
     "en": r"\b(?:an?|one)\b",
     "es": r"\b(?:una?|un)\b",
@@ -124,7 +130,6 @@ _ONCE = {
 }
 _SINGLE = {**_ONCE, "en": r"\b(?:an?|one|the)\b"}
 """Marks of one single thing; an artifact with an article is one."""
-_WORDS_BETWEEN = 2
 _LEFT_OPEN = {
     "es": ("o", "y", "de", "del", "a", "en", "con", "que", "por", "para", "la", "el"),
     "de": ("und", "oder", "zu", "mit"),
@@ -168,22 +173,35 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         return replace(phrase, language=language, is_name=phrase.is_name or not common["has_articles"])
 
     goal = reading.goal
-    for name, person in _assign_people(reading, texts, quotes=quotes):
+    for name, person in assign_people(reading, texts, quotes=quotes):
         put(name, [person])
-    is_thing = goal is not None and goal.object is not None and goal.object.sense not in _NO_THINGS
-    goals = [phrase_of(goal.object, reading.language)] if is_thing and goal and goal.object else []
-    places = [phrase_of(place, reading.language) for place in _list_places(reading)]
+    is_thing = (
+        goal is not None
+        and goal.object is not None
+        and goal.object.sense not in _NO_THINGS
+        and goal.object.sense not in texts.get("unfit_objects", ())
+        and not _is_awaited(goal, reading)
+    )
+    goals = [build_phrase(goal.object, reading.language)] if is_thing and goal and goal.object else []
+    places = [
+        build_phrase(place, reading.language)
+        for place in _list_places(reading)
+        if place.sense not in texts.get("unfit_objects", ())
+    ]
     supply = choose_supply(reading)
     if supply is not None:
         is_money = supply.sense == _MONEY and "money" in common
-        put("supply", [default_phrase(common["money"]) if is_money else phrase_of(supply, reading.language)])
+        put(
+            "supply",
+            [default_phrase(common["money"]) if is_money else build_phrase(supply, reading.language)],
+        )
     else:
         put("supply", ())
-    put("danger", (phrase_of(danger, reading.language) for danger in reading.dangers))
+    put("danger", (build_phrase(danger, reading.language) for danger in _list_dangers(reading)))
     put("object", [*places, *goals] if texts.get("object_is_place") else [*goals, *places])
     put("place", places)
     slots |= _collect_texts(reading, texts, slots, quotes=quotes)
-    return slots
+    return slots if quotes else {**slots, **fill_sides(reading, slots, common)}
 
 
 def choose_supply(reading: Reading) -> Phrase | None:
@@ -194,13 +212,53 @@ def choose_supply(reading: Reading) -> Phrase | None:
     heads = {reading.goal.object.head} if reading.goal and reading.goal.object else set()
     measured = {amount.of.head for amount in reading.amounts if amount.of is not None and amount.unit}
     for supply in reading.supplies:
-        if supply.head in heads or (supply.sense == _MONEY and not reading.amounts):
+        is_alive = supply.sense in _NO_SUPPLIES and supply.head not in measured
+        if supply.head in heads or is_alive or not _is_kept(supply, reading):
             continue
         marks = _ONCE if supply.sense != "artifact" else _SINGLE
-        is_single = not (supply.is_plural or supply.is_mass) and _is_marked(supply.head, reading, marks)
+        is_single = not (supply.is_plural or supply.is_mass) and is_marked(supply.head, reading, marks)
         if supply.head in measured or not is_single:
             return supply
     return None
+
+
+def _is_kept(supply: Phrase, reading: Reading) -> bool:
+    """Return True unless a supply is money that the text gives neither an amount nor a lack of."""
+    if supply.sense not in (_MONEY, "possession"):
+        return True
+    heads = {amount.of.head for amount in reading.amounts if amount.of is not None}
+    if supply.head in heads or (supply.sense == _MONEY and reading.amounts):
+        return True
+    grammar = load_grammars()[reading.language]
+    words = re.findall(r"\w+", reading.text.casefold())
+    place = next((place for place, word in enumerate(words) if word == supply.head.casefold()), -1)
+    near = words[max(place - _NEAR, 0) : place + _NEAR + 1] if place >= 0 else []
+    signs = [grammar.words("things", name) for name in ("stock", "lasting", "none")]
+    return any(word in sign for word in near for sign in signs)
+
+
+def _is_awaited(goal: Goal, reading: Reading) -> bool:
+    """Return True if the object of a goal is not here yet: "until the thing comes"."""
+    grammar = load_grammars().get(reading.language)
+    if grammar is None or goal.object is None:
+        return False
+    before = goal.text.partition(goal.object.head)[0]
+    awaiting = grammar.words("times", "awaiting")
+    if reading.language == "zh":
+        return any(word in before for word in awaiting)
+    return not awaiting.isdisjoint(before.casefold().split())
+
+
+def _list_dangers(reading: Reading) -> list[Phrase]:
+    """Return the dangers: forces, then things, then what has happened already, as in "cut off by it"."""
+    grammar = load_grammars().get(reading.language)
+    past = grammar.words("things", "caused") if grammar is not None else frozenset()
+
+    def rank(danger: Phrase) -> tuple[bool, bool]:
+        before = reading.text.casefold().partition(danger.head.casefold())[0].split()[-_NEAR:]
+        return not past.isdisjoint(before), danger.sense in _THINGS
+
+    return sorted(reading.dangers, key=rank)
 
 
 def _list_places(reading: Reading) -> Iterator[Phrase]:
@@ -212,19 +270,12 @@ def _list_places(reading: Reading) -> Iterator[Phrase]:
             yield place
 
 
-def _is_marked(noun: str, reading: Reading, marks: Mapping[str, str]) -> bool:
-    """Return True if one of the words before a noun in the text is a mark of its language."""
-    mark = marks.get(reading.language)
-    gap = "" if reading.language == "zh" else rf"\s+(?:\w+\s+){{0,{_WORDS_BETWEEN}}}"
-    return mark is not None and bool(re.search(rf"{mark}{gap}{re.escape(noun)}", reading.text, re.IGNORECASE))
-
-
 def _collect_texts(
     reading: Reading, texts: Mapping[str, Any], slots: Slots, *, quotes: bool
 ) -> dict[str, NounPhrase | str]:
     """Return the slots about the player: the role, the goal, the whole text and the time that is left."""
     common = texts["common"]
-    own_goal = _goal_text(reading.goal, common, quotes=quotes)
+    own_goal = _goal_text(reading, common, quotes=quotes)
     if _ACTOR.match(reading.text.strip()) and common["language"] == "en":
         own_goal = _THIRD_PERSON.sub("your", own_goal)
     told = " ".join(clean_text(reading.text).split())
@@ -232,128 +283,19 @@ def _collect_texts(
         told = ""
     role = person_phrase(reading.role, common["language"]) if reading.role is not None else None
     addressed = common["own_words"].format(told) if told and quotes else _address(told, common)
+    situation = addressed if quotes or not told else _address(find_situation(reading), common)
     found = {
         "role": role if role and not role.is_name else None,
+        "player": _describe_player(addressed) if common["language"] == "en" else "",
         "goal": own_goal or fill_phrase(str(texts["goal"]), slots) or "",
         "own_goal": own_goal,
         "told": addressed,
+        "situation": situation,
         "headline": "" if quotes else _find_headline(addressed),
         "time_left": _time_left(reading.deadline, common),
         "until": "" if quotes else _until(reading, common),
     }
     return {name: value for name, value in found.items() if value}
-
-
-def _assign_people(
-    reading: Reading, texts: Mapping[str, Any], *, quotes: bool = False
-) -> Iterator[tuple[str, NounPhrase | None]]:
-    """Yield a phrase for each person of the plot: whom the goal is about, then the others of the text.
-
-    A crowd is left out; two parties are two characters. Only a person of the player is on the player's side.
-    """
-    common = texts["common"]
-    language = reading.language
-    goal = reading.goal.object if reading.goal else None
-    aims = [one for one in (goal, *reading.dangers) if one and one.sense in _PERSONAL]
-    aimed = next((found for one in aims if (found := _aim_phrase(one, reading))), None)
-    parties = [person for person in reading.people if person.is_group and person.count == _PARTIES]
-    single = [
-        person
-        for person in reading.people
-        if not person.is_group and not (aimed and _is_same(person, aimed[1]))
-    ]
-    if parties and not quotes:
-        orders = (order.format(parties[0].role) for order in common.get("parties", ()))
-        ordered = [NounPhrase(order, language=language) for order in orders]
-    else:
-        ordered = []
-    told = reading.goal.text.casefold() if reading.goal else ""
-    for name, text in texts["people"].items():
-        if text.get("from") == "goal" and aimed:
-            yield name, aimed[0]
-            continue
-        if text.get("is_opponent"):
-            rival = next(
-                (person for person in reading.people if person.name and person.name.casefold() in told), None
-            )
-            single = [person for person in single if person is not rival]
-            yield name, _group_phrase(rival, reading) if rival else None
-            continue
-        if ordered:
-            yield name, ordered.pop(0)
-            continue
-        fitting = [one for one in single if not text.get("is_own") or _is_own(one, reading)]
-        chosen = next((one for one in fitting if person_phrase(one, language)), None)
-        single = [person for person in single if person is not chosen]
-        yield name, person_phrase(chosen, language) if chosen else None
-
-
-def _aim_phrase(aim: Phrase, reading: Reading) -> tuple[NounPhrase, str] | None:
-    """Return the phrase of whom a goal is about, by name if the text has one, and the words of the text."""
-    named = (person for person in reading.people if person.name and person.role == aim.head)
-    for person in named:
-        if phrase := person_phrase(person, reading.language):
-            return phrase, aim.head
-    found = phrase_of(aim, reading.language)
-    return (found, aim.text) if found else None
-
-
-def _is_same(person: Person, words: str) -> bool:
-    """Return True if a person is meant by words, also in a short form of them."""
-    own, other = person.role.casefold(), words.casefold()
-    if not own:
-        return person.name.casefold() == other
-    if own == other or own == other.split()[-1]:
-        return True
-    stems = sorted((own[:-1], other[:-1]), key=len)
-    return len(stems[0]) >= _SHORTEST_STEM and stems[1].startswith(stems[0])
-
-
-def _is_own(person: Person, reading: Reading) -> bool:
-    """Return True if a possessive of the player is before a person in the text."""
-    return any(noun and _is_marked(noun, reading, _OWN) for noun in (person.role, person.name))
-
-
-def _group_phrase(person: Person, reading: Reading) -> NounPhrase | None:
-    """Return the phrase of a person or, with an article in the text, of a family or team of that name."""
-    if re.search(rf"\bthe {re.escape(person.name)}\b", reading.text):
-        return NounPhrase(person.name, is_plural=person.name.endswith("s"))
-    return person_phrase(person, reading.language)
-
-
-def phrase_of(phrase: Phrase, language: str = "en") -> NounPhrase | None:
-    """Return the noun phrase of a phrase of the reading; None if it does not fit into prose."""
-    text = " ".join(phrase.text.split())
-    if not text or len(text) > _LONGEST or _UNFIT.search(text):
-        return None
-    if phrase.is_plural and not phrase.is_proper and language != "zh":
-        text = pluralize_in(text, phrase.head, language if language in _OWN else "en")
-    return NounPhrase(
-        text,
-        is_plural=phrase.is_plural,
-        is_mass=phrase.is_mass,
-        is_name=phrase.is_proper,
-        language=language,
-    )
-
-
-def person_phrase(person: Person, language: str = "en") -> NounPhrase | None:
-    """Return the noun phrase of a person: the name, else the role."""
-    text = " ".join((person.name or person.role).split())
-    if not text or len(text) > _LONGEST or _UNFIT.search(text):
-        return None
-    return NounPhrase(text, is_name=bool(person.name), language=language)
-
-
-def default_phrase(table: Mapping[str, Any], language: str = "en") -> NounPhrase:
-    """Return the phrase of default words."""
-    return NounPhrase(
-        table["bare"],
-        is_plural=table.get("plural", False),
-        is_mass=table.get("mass", False),
-        is_name=table.get("name", False),
-        language=language,
-    )
 
 
 def _quote(phrase: NounPhrase) -> NounPhrase:
@@ -362,10 +304,17 @@ def _quote(phrase: NounPhrase) -> NounPhrase:
     return NounPhrase(f"\u201c{phrase.bare}\u201d", is_plural=phrase.is_plural, is_mass=True)
 
 
+def _describe_player(text: str) -> str:
+    """Return the sentence of an English text about who the player is; empty without one."""
+    found = _PLAYER.search(text)
+    who = (found[1] or found[2]).strip() if found else ""
+    return f"You are {who}." if who and len(who) <= LONGEST_PHRASE else ""
+
+
 def _find_headline(text: str) -> str:
     """Return the first clause of a text if it can stand alone as a title; empty otherwise."""
     clause = _CLAUSE_END.split(text.strip("\u201c\u201e\u201d"), maxsplit=1)[0].strip()
-    return clause if _SHORTEST_TITLE <= len(clause) <= 2 * _LONGEST else ""
+    return clause if _SHORTEST_TITLE <= len(clause) <= 2 * LONGEST_PHRASE else ""
 
 
 def _address(text: str, common: Mapping[str, Any]) -> str:
@@ -392,18 +341,23 @@ def _address_words(text: str, common: Mapping[str, Any]) -> str:
     return text
 
 
-def _goal_text(goal: Goal | None, common: Mapping[str, Any], *, quotes: bool) -> str:
+def _goal_text(reading: Reading, common: Mapping[str, Any], *, quotes: bool) -> str:
     """Return the goal as an infinitive, addressed to the player; empty if no goal fits."""
-    if goal is None or not goal.text or len(goal.text) > 2 * _LONGEST:
+    goal = reading.goal
+    if goal is None or not goal.text or len(goal.text) > 2 * LONGEST_PHRASE:
         return ""
     text = " ".join(goal.text.split()).rstrip(".!?")
     if quotes:
         return f"\u201c{text}\u201d"
     language = common["language"]
+    if language == "en" and len(text.split()) <= _BARE_GOAL:
+        # The object of a short goal is a clause: "find out who ...".
+        found = re.search(rf"{re.escape(text)}{_TO_CLAUSE_END}", reading.text, re.IGNORECASE)
+        text = found[0].strip() if found and len(found[0]) <= 2 * LONGEST_PHRASE else text
     text = _AMOUNT_TAIL.sub("", text)
     while text.rpartition(" ")[2] in _LEFT_OPEN.get(language, ()):
         text = text.rpartition(" ")[0]
-    if _UNFIT.search(text) or (common["has_articles"] and language != "de" and " " not in text):
+    if UNFIT.search(text) or (common["has_articles"] and language != "de" and " " not in text):
         # A bare verb is too short for a goal.
         return ""
     turned = address_player(text) if language == "en" else _address_words(text, common)
@@ -434,6 +388,8 @@ def _until(reading: Reading, common: Mapping[str, Any]) -> str:
         text = text[:1].lower() + text[1:].removesuffix(".")
     is_own = language in _FIRST_PERSON and _FIRST_PERSON[language].search(text)
     is_fit = (
-        re.fullmatch(common["until"]["words"], text) and len(text) <= _LONGEST and not _UNFIT.search(text)
+        re.fullmatch(common["until"]["words"], text)
+        and len(text) <= LONGEST_PHRASE
+        and not UNFIT.search(text)
     )
     return text if is_fit and not is_own else ""

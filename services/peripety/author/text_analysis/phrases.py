@@ -56,12 +56,14 @@ class Person:
         role: the role; empty if only a name is known.
         is_group: True if it is a group.
         count: the number of persons.
+        side: "against" the player, "absent", or "unable" to help; empty for one that may help.
     """
 
     name: str
     role: str
     is_group: bool = False
     count: int = 1
+    side: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ class Reading:
         pattern: the best of `PATTERNS`; empty if the text is not understood.
         pattern_scores: the score of each pattern with one, rounded.
         unread: the phrases that are not understood.
+        others: the noun phrases among them.
     """
 
     text: str
@@ -82,6 +83,7 @@ class Reading:
     pattern: str = ""
     pattern_scores: Mapping[str, float] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
+    others: tuple[Phrase, ...] = ()
 
 
 def read_text(text: str) -> Reading:
@@ -150,6 +152,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         unread=tuple(chunk.to_phrase().text for chunk in things.unread)
         if scores or main
         else _split_plain(visible),
+        others=tuple(chunk.to_phrase() for chunk in things.unread),
     )
 
 

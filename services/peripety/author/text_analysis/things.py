@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.author.text_analysis.phrases import Chunk, Person
+from peripety.author.text_analysis.sides import AGAINST, find_side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +57,7 @@ class ThingReader:
     def _sort(self, chunk: Chunk) -> None:
         if chunk is self._role:
             return
-        if self._is_time(chunk):
+        if self._is_time(chunk) and not self._must_not_know(chunk):
             self._add_season(chunk)
         elif self._is_person(chunk) and not self._is_measured(chunk):
             if not self._says_what(chunk):
@@ -127,6 +129,8 @@ class ThingReader:
             return not self._is_after_place(chunk) and (chunk.definite == "poss" or self._acts(chunk))
         if self._is_naming(self._word(chunk.end)):
             return not head.classes
+        if chunk.definite == "det" and self._grammar.code != "en" and self._must_not_know(chunk):
+            return True
         agent = head.low.endswith(tuple(self._grammar.words("people", "ends")))
         certain = self._acts(chunk) or (self._grammar.code != "en" and chunk.definite in ("num", "poss"))
         return not head.classes and agent and certain
@@ -138,6 +142,12 @@ class ThingReader:
             return False
         personal = after.tag == "verb" and after.classes[:1] in _PERSONAL
         return personal or after.tag in ("be", "modal") or after.low in self._grammar.words("people", "who")
+
+    def _must_not_know(self, chunk: Chunk) -> bool:
+        """Return True if the clause is about what the phrase does not notice, as only persons do."""
+        before = self._word(chunk.start - 1)
+        hidden = before is not None and before.low in self._grammar.words("sides", "hiding")
+        return hidden and find_side(chunk, self._words, self._grammar) == AGAINST
 
     def _is_named_person(self, chunk: Chunk) -> bool:
         if "location" in chunk.names[-1].classes or self._is_after_place(chunk):
@@ -171,26 +181,30 @@ class ThingReader:
         role = gap.join([*(word.low for word in chunk.nouns[:-1]), chunk.head.lemma]) if chunk.nouns else ""
         if chunk.nouns and self._grammar.code == "de":
             role = chunk.head.lemma
-        name = chunk.name
+        name, side = chunk.name, find_side(chunk, self._words, self._grammar)
         if self._is_naming(chunk.before) or (
             not role and chunk.before is not None and chunk.before.text == ","
         ):
             last = self.people[-1] if self.people else None
             host = self._find_host(chunk)
             if host and last is not None and not last.name:
-                self.people[-1] = Person(name, last.role, last.is_group, last.count)
+                self.people[-1] = replace(last, name=name, side=last.side or side)
                 return
         group = chunk.is_plural or (chunk.has_class("group.people") and not chunk.names)
         count = int(chunk.count) if chunk.count and chunk.count >= 1 else self._count_after(chunk)
         if count > 1:
             group = True
-        person = Person(name, role, group, count)
+        person = Person(name, role, group, count, side)
         if self._role is not None and not name and self._role.nouns and role == self._role.head.lemma:
             return
         for place, other in enumerate(self.people):
             if (name and name == other.name) or (role and role == other.role and not (name and other.name)):
                 self.people[place] = Person(
-                    other.name or name, other.role or role, other.is_group or group, max(other.count, count)
+                    other.name or name,
+                    other.role or role,
+                    other.is_group or group,
+                    max(other.count, count),
+                    other.side or side,
                 )
                 return
         self.people.append(person)

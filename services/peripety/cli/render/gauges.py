@@ -230,7 +230,9 @@ class ScenarioNames:
         label = self._labels.get(path) or {}
         unit = one_line(label.get("unit") or "")
         was, now = _band(label, before), _band(label, after)
-        change = f"{self.name(path)} {'+' if after > before else _MINUS}{amount} {unit}".strip()
+        # The unit is a plural.
+        shown = "" if amount == "1" and unit.isalpha() else unit
+        change = f"{self.name(path)} {'+' if after > before else _MINUS}{amount} {shown}".strip()
         yield f"{change} ({now})" if was != now else change
 
     def _describe_list(self, path: _Path, before: Sequence[Any], after: Sequence[Any]) -> Iterator[str]:

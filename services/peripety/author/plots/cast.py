@@ -1,0 +1,191 @@
+"""Cast of a plot: the persons of a text on the side where the text puts them, and members of its groups."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.author.plots.noun_phrases import NounPhrase, build_phrase, person_phrase, pluralize_in
+from peripety.author.plots.phrases import fill_phrase
+from peripety.author.text_analysis.sides import AGAINST
+from peripety.author.text_analysis.words import find_classes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from peripety.author.text_analysis.phrases import Person, Phrase
+    from peripety.author.text_analysis.reading import Reading
+
+PERSONAL = frozenset({"person", "group"})
+"""Classes of persons and groups."""
+
+_PARTIES = 2
+_SHORTEST_STEM = 5
+_OWN = {
+    "en": r"\b(?:my|our|your)\b",
+    "es": r"\b(?:mis?|nuestr[oa]s?|tus?|vuestr[oa]s?)\b",
+    "de": r"\b(?:mein|unser|dein|eu[e]?r)\w*",
+    "zh": r"(?:\u6211|\u4f60)(?:\u4eec)?(?:\u7684)?",
+}
+_WORDS_BETWEEN = 2
+
+
+def assign_people(
+    reading: Reading, texts: Mapping[str, Any], *, quotes: bool = False
+) -> Iterator[tuple[str, NounPhrase | None]]:
+    """Yield a phrase for each person of a plot; None without a fitting person.
+
+    Whom the goal is about comes first, then two parties, then single persons of the text, then members of a
+    group. A person who is against the player has only a part that opposes; one who is absent, or in no state
+    to help, has none. On the player's own side are persons of the player and members of groups.
+
+    Args:
+        reading: the reading.
+        texts: the texts of the plot.
+        quotes: the words of the user are in another language, so no phrase is made of them.
+    """
+    yield from _Casting(reading, texts, quotes=quotes).assign()
+
+
+class _Casting:
+    """State of one casting: the persons and groups that have no part yet."""
+
+    def __init__(self, reading: Reading, texts: Mapping[str, Any], *, quotes: bool) -> None:
+        self._reading, self._texts = reading, texts
+        goal = reading.goal.object if reading.goal else None
+        aims = [one for one in (goal, *reading.dangers) if one and one.sense in PERSONAL]
+        self._quotes = quotes
+        self._aimed = next((found for one in aims if (found := self._find_aim(one))), None)
+        self._told = reading.goal.text.casefold() if reading.goal else ""
+        has_target = any(part.get("from") == "goal" for part in texts["people"].values())
+        free = [
+            person
+            for person in reading.people
+            if not (self._is_aimed(person) and (has_target or not person.is_group))
+            and not (texts.get("judged") and self._is_judged(person))
+        ]
+        self._opposed = [one for one in free if one.side == AGAINST and not one.is_group]
+        self._single = [one for one in free if not one.side and not one.is_group]
+        groups = [] if quotes else [one for one in free if one.is_group and not one.side]
+        self._parties = [*self._members([one for one in groups if one.count == _PARTIES][:1])]
+        if not quotes and reading.role is not None and is_body(reading.role, reading.language):
+            groups.append(reading.role)
+        self._rest = [*self._members([one for one in groups if one.count != _PARTIES])]
+
+    def assign(self) -> Iterator[tuple[str, NounPhrase | None]]:
+        """Yield the phrase of each part."""
+        for name, part in self._texts["people"].items():
+            if part.get("from") == "goal" and self._aimed:
+                yield name, self._aimed[0]
+            elif part.get("is_opponent"):
+                yield name, self._find_rival()
+            else:
+                yield name, self._find_person(part)
+
+    def _find_rival(self) -> NounPhrase | None:
+        """Return whom the goal names."""
+        rival = next((one for one in self._single if one.name and one.name.casefold() in self._told), None)
+        self._single = [one for one in self._single if one is not rival]
+        return _group_phrase(rival, self._reading) if rival else None
+
+    def _find_person(self, part: Mapping[str, Any]) -> NounPhrase | None:
+        if self._parties:
+            return self._parties.pop(0)
+        rows = [self._opposed] if part.get("opposes") else []
+        for row in (*rows, self._single):
+            for person in row:
+                phrase = self._person_phrase(person)
+                is_fit = row is self._opposed or not part.get("is_own") or is_own(person, self._reading)
+                if phrase is not None and is_fit:
+                    row.remove(person)
+                    return phrase
+        return self._rest.pop(0) if self._rest else None
+
+    def _find_aim(self, aim: Phrase) -> tuple[NounPhrase, str] | None:
+        """Return the phrase of whom a goal is about, by name if there is one, and the words of the text."""
+        for person in self._reading.people:
+            if person.role == aim.head and not person.is_group and (phrase := self._person_phrase(person)):
+                return phrase, aim.head
+        found = build_phrase(aim, self._reading.language)
+        return (found, aim.text) if found else None
+
+    def _person_phrase(self, person: Person) -> NounPhrase | None:
+        """Return the phrase of a person; without a name, "your" before a person of the player."""
+        phrase = person_phrase(person, self._reading.language)
+        line = self._texts["common"]["members"].get("own")
+        if phrase is None or person.name or self._quotes or not line or not is_own(person, self._reading):
+            return phrase
+        return replace(phrase, bare=fill_phrase(line, {"one": phrase}) or phrase.bare, is_name=True)
+
+    def _is_aimed(self, person: Person) -> bool:
+        return self._aimed is not None and is_same(person, self._aimed[1])
+
+    def _is_judged(self, person: Person) -> bool:
+        """Return True if a decision is about a person."""
+        return any(word and word.casefold() in self._told for word in (person.name, person.role))
+
+    def _members(self, groups: Sequence[Person]) -> Iterator[NounPhrase]:
+        """Yield members of the first group that has a phrase."""
+        tables, language = self._texts["common"]["members"], self._reading.language
+        for group in groups:
+            whole = group_phrase(group, language)
+            one = person_phrase(group, language)
+            if whole is None or one is None:
+                continue
+            kind = "two" if group.count == _PARTIES else "of" if is_body(group, language) else "one"
+            for line in tables[kind]:
+                bare = fill_phrase(line, {"group": whole, "one": one})
+                if bare:
+                    yield NounPhrase(bare, is_name=one.is_name, language=language)
+            return
+
+
+def is_same(person: Person, words: str) -> bool:
+    """Return True if a person is meant by words, also in a short form of them."""
+    own, other = person.role.casefold(), words.casefold()
+    if not own:
+        return person.name.casefold() == other
+    if own == other or own == other.split()[-1]:
+        return True
+    stems = sorted((own[:-1], other[:-1]), key=len)
+    return len(stems[0]) >= _SHORTEST_STEM and stems[1].startswith(stems[0])
+
+
+def is_own(person: Person, reading: Reading) -> bool:
+    """Return True if a possessive of the player is before a person in the text."""
+    nouns = [noun for noun in (person.role, person.name) if noun]
+    told = reading.goal.text.casefold() if reading.goal else ""
+    return any(is_marked(noun, reading, _OWN) or f"your {noun.casefold()}" in told for noun in nouns)
+
+
+def is_marked(noun: str, reading: Reading, marks: Mapping[str, str]) -> bool:
+    """Return True if one of the words before a noun in the text is a mark of its language."""
+    mark = marks.get(reading.language)
+    gap = "" if reading.language == "zh" else rf"\s+(?:\w+\s+){{0,{_WORDS_BETWEEN}}}"
+    return mark is not None and bool(re.search(rf"{mark}{gap}{re.escape(noun)}", reading.text, re.IGNORECASE))
+
+
+def is_body(person: Person, language: str) -> bool:
+    """Return True if a role is the noun of a whole body of persons, such as "team"."""
+    words = person.role.split(" of ")[0].split()
+    # A verb may be spelt like a body.
+    nouns = [one for one in find_classes(words[-1], language) if one.startswith("noun.")] if words else []
+    return nouns[0].startswith("noun.group") if nouns else person.is_group and person.count == 1
+
+
+def group_phrase(group: Person, language: str) -> NounPhrase | None:
+    """Return the phrase of all members of a group, or of its name."""
+    phrase = person_phrase(group, language)
+    if phrase is None or phrase.is_name or language == "zh":
+        return phrase
+    if group.count == 1 and is_body(group, language):
+        return replace(phrase, bare=phrase.bare.split(" of ")[0])
+    return NounPhrase(pluralize_in(phrase.bare, group.role, language), is_plural=True, language=language)
+
+
+def _group_phrase(person: Person, reading: Reading) -> NounPhrase | None:
+    """Return the phrase of a person or, with an article in the text, of a family or team of that name."""
+    if re.search(rf"\bthe {re.escape(person.name)}\b", reading.text):
+        return NounPhrase(person.name, is_plural=person.name.endswith("s"))
+    return person_phrase(person, reading.language)

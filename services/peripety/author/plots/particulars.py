@@ -1,0 +1,164 @@
+"""Particulars of a text: its sentences besides the goal, and the things that no slot of a plot takes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from peripety.author.plots.cast import group_phrase, is_same
+from peripety.author.plots.noun_phrases import NounPhrase, build_phrase, person_phrase
+from peripety.author.plots.phrases import join_list
+from peripety.author.text_analysis.languages import clean_text
+from peripety.author.text_analysis.sides import ABSENT, AGAINST, UNABLE
+from peripety.author.text_analysis.tagging import tag_words
+from peripety.author.text_analysis.words import load_grammars
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from peripety.author.plots.phrases import Slots
+    from peripety.author.text_analysis.reading import Person, Reading
+
+PERSON, THING, PLACE, DANGER = "person", "thing", "place", "danger"
+"""Kinds of details."""
+
+_SENTENCE = re.compile(
+    r"[^.!?;\u3002\uff01\uff1f\uff1b]+(?:\.(?=[\d\w])[^.!?;]+)*[.!?;\u3002\uff01\uff1f\uff1b]*"
+)
+_CLAUSE = re.compile(r"[,\uff0c](?!\d)")
+_TITLE_STOP = re.compile(r"\b(Mr|Mrs|Ms|Dr|St|Prof)\.(?= )")
+_LEAD = re.compile(r"(?i)(.{8,}?),? and (?:i|we|you)\b")
+_LINKS = frozenset({"prep", "conj", "wh"})
+_START = 12
+"""The number of characters by which a goal is found in its text."""
+_TANGIBLE = frozenset({"artifact", "plant", "animal", "object", "communication", "possession"})
+_SITES = frozenset({"", "artifact", "location", "object"})
+_SIDES = {AGAINST: "against", ABSENT: "absent", UNABLE: "unable"}
+
+
+def find_situation(reading: Reading) -> str:
+    """Return the sentences of a text without the goal; empty if the goal is all of it."""
+    text = _TITLE_STOP.sub(r"\1", " ".join(clean_text(reading.text).split()))
+    sentences = [found[0].strip() for found in _SENTENCE.finditer(text) if found[0].strip()]
+    if reading.goal is None:
+        return text
+    told = _find_goal(sentences, reading.goal.text)
+    kept = [*sentences[:told], *_split_goal(sentences[told], reading), *sentences[told + 1 :]]
+    gap = "" if reading.language == "zh" else " "
+    return gap.join(kept)
+
+
+def is_situation_first(reading: Reading) -> bool:
+    """Return True if the goal refers to a sentence before it: "Keep them ..." or "find out who ..."."""
+    grammar = load_grammars().get(reading.language)
+    if grammar is None or reading.goal is None:
+        return False
+    words = tag_words(reading.goal.text, grammar)
+    place = clean_text(reading.text).find(reading.goal.text[:_START])
+    begun = _SENTENCE.match(clean_text(reading.text).strip())
+    is_later = begun is not None and (place < 0 or place >= begun.end())
+    return is_later and any(word.tag in ("pron", "wh") for word in words)
+
+
+def _find_goal(parts: Sequence[str], goal: str) -> int:
+    """Return the place of the part that has most words of the goal."""
+    wanted = _words(goal)
+    shares = [sum(word in part for word in wanted) for part in map(_words, parts)]
+    return shares.index(max(shares))
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text; the characters of a text without spaces."""
+    words = re.findall(r"\w+", text.casefold())
+    return [char for word in words for char in (word if word[0] >= "\u3400" else [word])]
+
+
+def _split_goal(sentence: str, reading: Reading) -> Iterator[str]:
+    """Yield the parts of the sentence of a goal that the goal does not repeat."""
+    goal = reading.goal.text if reading.goal else ""
+    if reading.language == "zh":
+        clauses = _CLAUSE.split(sentence.rstrip("\u3002"))
+        del clauses[_find_goal(clauses, goal)]
+        if clauses:
+            yield "\uff0c".join(clauses) + "\u3002"
+        return
+    start = sentence.casefold().find(" ".join(goal.casefold().split()[:2]))
+    if lead := _LEAD.match(sentence[: max(start, 0)]):
+        yield f"{lead[1]}."
+    clauses = _CLAUSE.split(sentence)
+    tail = clauses[_find_goal(clauses, goal) + 1 :]
+    rest = ",".join(tail).strip().rstrip(".!?;")
+    grammar = load_grammars().get(reading.language)
+    first = rest.casefold().split()[:1]
+    is_open = grammar is not None and any(grammar.tags.get(word) in _LINKS for word in first)
+    if rest and not is_open and rest.casefold() not in goal.casefold():
+        yield f"{rest[:1].upper()}{rest[1:]}."
+
+
+def list_counted(reading: Reading, told: str) -> list[str]:
+    """Return the counted things of a text that are not in another text yet, in the words of the user."""
+    shown = told.casefold()
+    return [
+        amount.text[:1].lower() + amount.text[1:]
+        for amount in reading.amounts
+        if amount.of is not None
+        and amount.unit != "percent"
+        and amount.text.casefold() not in shown
+        and not amount.text.isdigit()
+    ]
+
+
+def fill_sides(reading: Reading, slots: Slots, common: Mapping[str, Any]) -> dict[str, NounPhrase]:
+    """Return a phrase for the persons of each side who have no part in the plot."""
+    found: dict[str, NounPhrase] = {}
+    left = [*_list_left(reading, slots)]
+    for side, name in _SIDES.items():
+        phrases = [phrase for person, phrase in left if person.side == side]
+        if len(phrases) == 1:
+            found[name] = phrases[0]
+        elif phrases:
+            names = join_list((phrase.definite for phrase in phrases), common)
+            found[name] = NounPhrase(names, is_plural=True, is_name=True, language=reading.language)
+    return found
+
+
+def list_details(reading: Reading, slots: Mapping[str, NounPhrase]) -> list[tuple[str, NounPhrase]]:
+    """Return the kind and the phrase of what the text names and no slot takes, in order of their kinds."""
+    language = reading.language
+    found = [(PERSON, phrase) for _, phrase in _list_left(reading, slots)]
+    counted = [amount.of for amount in reading.amounts if amount.of is not None]
+    for kind, phrases in (
+        (THING, [*counted, *reading.supplies, *reading.others]),
+        (DANGER, reading.dangers),
+        (PLACE, reading.places),
+    ):
+        for one in phrases:
+            phrase = build_phrase(one, language)
+            is_fit = one.sense in (_TANGIBLE if kind == THING else _SITES) if kind != DANGER else True
+            is_speech = one.sense == "communication" and one.head.endswith("ing")
+            is_told = _is_known(one.head, slots) or (
+                reading.role is not None and one.head in reading.role.role
+            )
+            if phrase is not None and is_fit and not is_speech and not is_told:
+                found.append((kind, phrase))
+    seen: dict[str, tuple[str, NounPhrase]] = {}
+    for kind, phrase in found:
+        seen.setdefault(phrase.bare.casefold(), (kind, phrase))
+    return [*seen.values()]
+
+
+def _list_left(reading: Reading, slots: Slots) -> Iterator[tuple[Person, NounPhrase]]:
+    """Yield the persons without a part in the plot, with their phrases."""
+    parts = [value.bare for value in slots.values() if isinstance(value, NounPhrase)]
+    for person in reading.people:
+        build = group_phrase if person.is_group else person_phrase
+        phrase = build(person, reading.language)
+        is_cast = any(is_same(person, part) for part in parts if part)
+        if phrase is not None and not is_cast and not _is_known(person.name or person.role, slots):
+            yield person, phrase
+
+
+def _is_known(noun: str, slots: Slots) -> bool:
+    """Return True if a noun is in the phrase of a slot."""
+    low = noun.casefold()
+    return any(low in value.bare.casefold() for value in slots.values() if isinstance(value, NounPhrase))

@@ -1,0 +1,135 @@
+"""The first screen of a text: persons on their side, nouns that fit, and particulars that come back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from peripety.author.narration import narrate
+from peripety.author.plots.beats import Scene, recognize_plot
+from peripety.author.plots.noun_phrases import NounPhrase, parse_definite
+from peripety.author.plots.particulars import find_situation, list_details
+from peripety.author.plots.plot import PLAIN, load_texts
+from peripety.author.plots.slots import address_player, collect_slots
+from peripety.author.spec_author import author_from_text
+from peripety.author.text_analysis.reading import Reading, read_text
+from support.author_plots import scenario_of
+from support.repo.repository import ROOT
+
+CASES = json.loads((ROOT / "tests/data/offline_reading/first_screens.json").read_text(encoding="utf-8"))
+PEOPLE: list[dict[str, Any]] = CASES["people"]
+SITUATIONS = [case for case in PEOPLE if "begins" in case]
+
+
+def name(case: dict[str, Any]) -> str:
+    return str(case["text"][:24])
+
+
+def slots_of(reading: Reading) -> dict[str, NounPhrase | str]:
+    return dict(collect_slots(reading, load_texts(reading.pattern or PLAIN, reading.language)))
+
+
+@pytest.mark.parametrize("case", PEOPLE, ids=name)
+def test_a_person_is_on_the_side_where_the_text_puts_it(case: dict[str, Any]) -> None:
+    sides = {
+        who: person.side for person in read_text(case["text"]).people for who in (person.name, person.role)
+    }
+    assert {who: sides.get(who) for who in case["sides"]} == case["sides"]
+
+
+@pytest.mark.parametrize("case", PEOPLE, ids=name)
+def test_a_part_is_played_by_a_person_who_can_play_it(case: dict[str, Any]) -> None:
+    slots = slots_of(read_text(case["text"]))
+    parts = {part: phrase.definite for part, phrase in slots.items() if isinstance(phrase, NounPhrase)}
+    assert {part: parts.get(part) for part in case["cast"]} == case["cast"]
+    for part in ("ally", "rival", "third", "left", "right"):
+        assert not any(who in parts.get(part, "") for who in case.get("not_cast", ()))
+
+
+@pytest.mark.parametrize("case", CASES["slots"], ids=lambda case: str(case["why"]))
+def test_a_noun_fits_its_slot(case: dict[str, Any]) -> None:
+    phrase = slots_of(read_text(case["text"]))[case["slot"]]
+    assert isinstance(phrase, NounPhrase)
+    assert case["unfit"] not in phrase.bare
+
+
+@pytest.mark.parametrize("case", SITUATIONS, ids=name)
+def test_the_situation_is_the_text_without_the_goal(case: dict[str, Any]) -> None:
+    reading = read_text(case["text"])
+    told = find_situation(reading)
+    assert (address_player(told) if reading.language == "en" else told).startswith(case["begins"])
+    assert case["without"] not in told
+
+
+def test_the_opening_names_the_goal_once_and_does_not_begin_with_the_text() -> None:
+    case = PEOPLE[0]
+    opening = author_from_text(case["text"], 1)["opening"]
+    goal = str(slots_of(read_text(case["text"]))["own_goal"])
+    assert opening.count(goal) == 1
+    assert not opening.startswith(case["text"][:20])
+    assert "Brandt is not on your side" in opening
+
+
+def test_a_text_without_a_goal_is_told_first_and_once() -> None:
+    spec = author_from_text(CASES["without_goal"], 1)
+    assert spec["opening"].startswith(CASES["without_goal"][:20])
+    assert spec["opening"].count(CASES["without_goal"][-12:-1]) == 1
+
+
+def test_what_has_no_part_comes_back_in_the_prose() -> None:
+    spec = author_from_text(PEOPLE[1]["text"], 1)
+    scenario = {**scenario_of(spec), "premise": spec["premise"]}
+    plot = recognize_plot(scenario)
+    assert plot is not None
+    named = {phrase.definite for _, phrase in plot.details}
+    assert {"Maren", "the radio", "the dogs"} <= named
+    facts = {"turn": 1, "actions": [], "changes": [], "status": {"kind": "ongoing"}}
+    told = narrate(facts, (), Scene(scenario, spec["state"]))["narrative"]
+    assert any(detail in told for detail in named)
+    without = {key: value for key, value in scenario.items() if key != "premise"}
+    assert recognize_plot(without) is not None
+    assert not any(
+        detail in narrate(facts, (), Scene(without, spec["state"]))["narrative"] for detail in named
+    )
+
+
+def test_a_number_is_no_detail_of_the_prose() -> None:
+    reading = read_text("We must reach Nordvik with 40 crates. The radio is dead.")
+    assert not [
+        phrase for _, phrase in list_details(reading, {}) if any(char.isdigit() for char in phrase.bare)
+    ]
+
+
+def test_a_clock_without_a_unit_counts_turns() -> None:
+    labels = author_from_text("Hold out until the ship comes.", 1)["labels"]
+    assert labels["state.time"]["unit"] == "turns"
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "bare", "is_name"),
+    [
+        ("Your manager", "en", "your manager", True),
+        ("Tu abuela", "es", "tu abuela", True),
+        ("Die W\u00f6rterin aus dem Team", "de", "W\u00f6rterin aus dem Team", False),
+    ],
+)
+def test_a_phrase_of_the_player_or_of_a_group_is_read_back(
+    text: str, language: str, bare: str, is_name: bool
+) -> None:
+    read = parse_definite(text, language)
+    assert (read.bare, read.is_name, read.is_plural) == (bare, is_name, False)
+
+
+@pytest.mark.parametrize(
+    ("bare", "form", "inflected"),
+    [
+        ("\u00e4ltere Kollege", "dat", "dem \u00e4lteren Kollegen"),
+        ("\u00e4ltere Kollege", "acc", "den \u00e4lteren Kollegen"),
+        ("\u00e4ltere Kollege", "", "der \u00e4ltere Kollege"),
+        ("Anf\u00fchrerin aus dem Team", "dat", "der Anf\u00fchrerin aus dem Team"),
+    ],
+)
+def test_a_german_member_of_a_group_is_inflected(bare: str, form: str, inflected: str) -> None:
+    assert NounPhrase(bare, language="de").inflect(form) == inflected
