@@ -284,7 +284,7 @@ def _report_law(descriptor: int, module: Any, job: Any, number: int, law: Any) -
     result = {
         "law": number,
         "held": [_with_imports(code, module) for code in held],
-        "broken": [_with_imports(code, module) for code in found],
+        "missed": [_with_imports(code, module) for code in found],
     }
     probe.report_result(descriptor, result)
 

@@ -81,7 +81,7 @@ class FunctionTests:
         """Yield the tests of laws, each with True if the function meets it."""
         for result in self._results:
             law = self._laws[result["law"]]
-            for codes, is_met in ((result["broken"], False), (result["held"], True)):
+            for codes, is_met in ((result["missed"], False), (result["held"], True)):
                 for code in codes:
                     call = law.of_code(code)
                     yield call_test("law", call, code.rpartition("\n")[2], "True", "correctness"), is_met
