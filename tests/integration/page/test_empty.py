@@ -40,7 +40,7 @@ async def test_an_empty_view_says_what_to_do(browser: Browser, tmp_path: Path) -
             await page.locator(".skeleton").first.wait_for()
             answered.set()
             await page.locator(".empty").first.wait_for()
-            await page.wait_for_function("!document.querySelector('.skeleton')")
+            await page.wait_for_function("() => !document.querySelector('.skeleton')")
             # A title and the way on.
             assert all(len(text.splitlines()) >= 2 for text in await page.locator(".empty").all_inner_texts())
             found += [f"{view}: {violation}" for violation in await visitor.find_violations()]
