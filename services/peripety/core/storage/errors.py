@@ -61,8 +61,10 @@ def translate_db_errors(engine: AsyncEngine, translate: Explain) -> None:
     """Replace errors of `engine` with the result of `translate`; None leaves the error as it is."""
 
     def handle(context: ExceptionContext) -> UnavailableError | None:
-        # A broken connection that the pool detects before use is replaced; that is not an error.
-        return None if context.is_pre_ping else translate(context)
+        # A broken connection that the pool detects before use is replaced; that is not an error. Nor is a
+        # cancellation, which also ends the connection.
+        is_fault = isinstance(context.original_exception, Exception)
+        return translate(context) if is_fault and not context.is_pre_ping else None
 
     event.listen(engine.sync_engine, "handle_error", handle, retval=True)
 

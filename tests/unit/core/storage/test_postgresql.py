@@ -106,6 +106,25 @@ async def test_a_connection_that_is_given_up_while_it_is_made_is_closed(
     assert connection.is_closed()
 
 
+async def test_a_cancelled_query_is_cancelled_and_not_a_fault(database: Database) -> None:
+    async def wait() -> None:
+        async with database.read() as connection:
+            await connection.execute(text("SELECT pg_sleep(60)"))
+
+    async def is_waiting() -> bool:
+        async with database.read() as connection:
+            waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+            return bool(await connection.scalar(text(waiting)))
+
+    query = asyncio.ensure_future(wait())
+    while not await is_waiting():
+        pass
+    query.cancel()
+    await asyncio.wait([query])
+    assert query.cancelled()
+    assert await halves(database) == {}
+
+
 async def test_a_connection_that_breaks_inside_a_block_is_unavailable_and_leaves_nothing(
     database: Database,
 ) -> None:
