@@ -12,7 +12,6 @@ import os
 import re
 import sys
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -21,6 +20,7 @@ from typer._click.exceptions import ClickException, NoArgsIsHelpError
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_group
 
+from peripety.core.module_loader import load_module
 from peripety.errors import InvalidArgumentError, PeripetyError
 from peripety.version import __version__
 
@@ -110,7 +110,7 @@ COMMANDS = {
 
 def load_command(name: str) -> TyperCommand | TyperGroup:
     """Import and return a command or a group of commands."""
-    declared: typer.Typer = import_module(f"peripety.cli.{COMMANDS[name].module}").commands
+    declared: typer.Typer = load_module(f"peripety.cli.{COMMANDS[name].module}").commands
     declared.rich_markup_mode = app.rich_markup_mode
     group = get_group(declared)
     _show_whole_summaries(group)

@@ -15,7 +15,6 @@ import asyncio
 import logging
 import signal
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc.aio
@@ -24,6 +23,7 @@ from grpc_health.v1.health import SERVICE_NAME
 
 from peripety import engine
 from peripety.core.config import is_loopback, split_address
+from peripety.core.module_loader import load_module
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from peripety.rpc.container import ServiceContainer
 from peripety.server.interceptor import CallInterceptor, server_options
@@ -160,7 +160,7 @@ async def serve(
         )
     # Imported on demand and in this order: a service finds the ports of the services it calls registered.
     binds = [
-        import_module(module).register_service
+        load_module(module).register_service
         for name, modules in SERVICES.items()
         if name in services
         for module in modules
@@ -179,7 +179,7 @@ async def _script_server(config: Config, services: Collection[str]) -> AsyncIter
         yield config
         return
     # Imported on demand: without a script, the server does not load the script engine.
-    with_script = import_module("peripety.server.scripted_provider").with_script
+    with_script = load_module("peripety.server.scripted_provider").with_script
     async with with_script(config) as settings:
         yield settings
 
