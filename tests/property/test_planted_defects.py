@@ -31,7 +31,7 @@ SHOWN = [
     for defect in DEFECTS
     if IS_NATIVE or defect not in {"a dominant action", "choices that do not matter"}
 ]
-PLANTED = 12 if IS_NATIVE else 1
+PLANTED = 8 if IS_NATIVE else 1
 RUNS = 512 if IS_NATIVE else 64
 WINNABLE = 1_000 if IS_NATIVE else 30
 
