@@ -244,7 +244,7 @@ class Law:
 
     def of_code(self, code: str) -> LawCall:
         """Return the law for the values in a statement."""
-        return LawCall(self.text, PythonCall(self.module, code), self.text)
+        return LawCall(self.text, PythonCall(self.module, code), self.text, self.is_sure)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,13 @@ def test_an_annotated_result_has_its_type() -> None:
     assert laws()["type: p.length returns int"] == ["isinstance(length('abc'), int)"]
 
 
+def test_the_law_of_a_type_is_used_for_a_single_value() -> None:
+    modules = {"p.py": PythonModule("p.py", SOURCE.encode())}
+    found = [*iterate_laws(modules, iterate_documented_calls(modules), ())]
+    kept = holding_laws([(law, True) for law in found])
+    assert [law.law for law in kept] == ["type: p.length returns int"]
+
+
 def test_a_law_of_a_name_is_used_if_it_holds_for_most_values() -> None:
     def results(name: str, *held: bool) -> list[tuple[LawCall, bool]]:
         return [
