@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from peripety.session.narration.turn_context import json_size, truncate_json, truncate_text
 
 
