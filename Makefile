@@ -86,6 +86,10 @@ conformance: $(VENV)/installed-dev native  ## Write docs/reference/llmsim-confor
 test-clients: $(VENV)/installed-dev native  ## Test the client libraries against a real server (a missing toolchain is skipped)
 	@PERIPETY_CUTS=200 PERIPETY_ALL_CLIENTS=1 $(PYTEST) -rs tests/e2e/clients tests/unit/client tests/conformance/test_client_transcripts.py
 
+.PHONY: test-engines
+test-engines: $(VENV)/installed-dev native  ## Test the clients of game engines against a real server (a missing engine is skipped)
+	@PERIPETY_ENGINES=1 $(PYTEST) -rs tests/e2e/engines
+
 .PHONY: wasm
 wasm:  ## Build the engine for WebAssembly into clients/typescript (needs Rust for wasm32; the result is committed)
 	@.ci/wasm

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _HEADER, _DATA, _GOAWAY, _EVERY_STREAM = 9, 0, 7, 0x7FFFFFFF
 _ONCE = {"cut", "cut_request", "freeze", "goaway", "refuse"}
-FAULTS = {*_ONCE, "duplicate", "delay", "trickle"}
+_OF_BYTES = {"cut", "cut_request", "freeze", "delay", "trickle"}
+FAULTS = {*_ONCE, *_OF_BYTES, "duplicate"}
 
 
 class MisbehavingProxy:
@@ -37,10 +38,12 @@ class MisbehavingProxy:
 
     Args:
         upstream: `host:port` of the server.
+        has_frames: True for HTTP/2. Over HTTP/1.1, the faults that name frames cannot be armed.
     """
 
-    def __init__(self, upstream: str) -> None:
+    def __init__(self, upstream: str, *, has_frames: bool = True) -> None:
         self._host, _, port = upstream.rpartition(":")
+        self._has_frames = has_frames
         self._port = int(port)
         self._fault, self._amount = "", 0.0
         self._ways = set[asyncio.Task[None]]()
@@ -49,7 +52,7 @@ class MisbehavingProxy:
 
     def arm(self, fault: str, amount: float = 0) -> None:
         """Cause a fault from now on; see the table of the module. An empty name clears it."""
-        assert not fault or fault in FAULTS, fault
+        assert not fault or fault in (FAULTS if self._has_frames else _OF_BYTES), fault
         self._fault, self._amount = fault, amount
 
     @property
@@ -103,7 +106,7 @@ class MisbehavingProxy:
         buffered = bytearray()
         while data := await server.read(65_536):
             buffered += data
-            for frame in _take_frames(buffered):
+            for frame in _take_frames(buffered) if self._has_frames else [data]:
                 if not await self._forward(frame, to_client):
                     return
 
