@@ -130,10 +130,9 @@ def test_canonical_json_is_that_of_the_server(programs: Path) -> None:
 def filtered(programs: Path, *lines: str | Path, mode: list[str] | None = None) -> list[str]:
     """Return the answers of the program `Verify` to lines of standard input."""
     text = "".join(f"{line}\n" for line in lines)
-    command = ["mono", programs / "Verify.exe", *(mode or [])]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.split("\n")[
-        :-1
-    ]
+    command = ["mono", str(programs / "Verify.exe"), *(mode or [])]
+    done = subprocess.run(command, input=text, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.split("\n")[:-1]
 
 
 def test_the_sample_streams_a_turn_in_a_few_lines(programs: Path, edge: Edge) -> None:

@@ -1,7 +1,7 @@
 """Programs of game engines that play one turn of an existing session, and what they have to print.
 
 A program reads the address of the edge from `PERIPETY_URL`, the session from `PERIPETY_SESSION`, and the
-action from `PERIPETY_ACTION`. It plays the action with the text `I listen.` and prints one line for each event,
+action from `PERIPETY_ACTION`. It plays the action with the text `I listen.` and prints a line for each event:
 `SEQUENCE NAME TEXT`, with the text as JSON. Then it prints `turn NUMBER STATUS CHAIN_HASH`, or for an error
 `error CODE STATUS` and `violation FIELD` for each invalid field.
 """
