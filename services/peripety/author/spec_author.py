@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine
 from peripety.author.blueprint import Role, SeededChoice, Size
 from peripety.author.plots.document import PlotDocument
+from peripety.author.plots.implied import imply_goal
 from peripety.author.plots.plot import (
     DEFAULT_LANGUAGE,
     PLAIN,
@@ -386,6 +387,8 @@ def author_from_text(
     reading = read_text(text)
     wanted = language.partition("-")[0].lower() or reading.language
     written = wanted if wanted in list_languages() else DEFAULT_LANGUAGE
+    if written == reading.language:
+        reading = imply_goal(reading, load_texts(PLAIN, written)["common"])
     plot_id = reading.pattern if reading.pattern in list_plots(written) else PLAIN
     texts = load_texts(plot_id, written)
     # Words of another language are quoted; an empty text has none.

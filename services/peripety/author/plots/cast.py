@@ -59,18 +59,24 @@ class _Casting:
         self._aimed = next((found for one in aims if (found := self._find_aim(one))), None)
         self._told = reading.goal.text.casefold() if reading.goal else ""
         has_target = any(part.get("from") == "goal" for part in texts["people"].values())
+        # A goal that only follows from who comes, or who is against the player, gives them no other part.
+        implied = reading.goal is not None and reading.goal.is_implied and not texts.get("is_about_all")
+        is_judged = bool(texts.get("judged")) or implied
         free = [
             person
             for person in reading.people
             if not (self._is_aimed(person) and (has_target or not person.is_group))
-            and not (texts.get("judged") and self._is_judged(person))
+            and not (is_judged and self._is_judged(person))
         ]
         self._opposed = [one for one in free if one.side == AGAINST and not one.is_group]
         self._single = [one for one in free if not one.side and not one.is_group]
         groups = [] if quotes else [one for one in free if one.is_group and not one.side]
+        if texts.get("groups_suffer"):
+            groups = [one for one in groups if is_own(one, reading)]
         self._parties = [*self._members([one for one in groups if one.count == _PARTIES][:1])]
-        if not quotes and reading.role is not None and is_body(reading.role, reading.language):
-            groups.append(reading.role)
+        role = reading.role
+        if not quotes and role is not None and (role.is_group or is_body(role, reading.language)):
+            groups.append(role)
         self._rest = [*self._members([one for one in groups if one.count != _PARTIES])]
 
     def assign(self) -> Iterator[tuple[str, NounPhrase | None]]:
@@ -78,15 +84,19 @@ class _Casting:
         for name, part in self._texts["people"].items():
             if part.get("from") == "goal" and self._aimed:
                 yield name, self._aimed[0]
-            elif part.get("is_opponent"):
+            elif part.get("from") == "goal":
                 yield name, self._find_rival()
             else:
                 yield name, self._find_person(part)
 
     def _find_rival(self) -> NounPhrase | None:
-        """Return whom the goal names."""
-        rival = next((one for one in self._single if one.name and one.name.casefold() in self._told), None)
+        """Return whom the goal names, or another person who is against the player."""
+        named = (
+            one for one in [*self._opposed, *self._single] if one.name and one.name.casefold() in self._told
+        )
+        rival = next(named, next(iter(self._opposed), None))
         self._single = [one for one in self._single if one is not rival]
+        self._opposed = [one for one in self._opposed if one is not rival]
         return _group_phrase(rival, self._reading) if rival else None
 
     def _find_person(self, part: Mapping[str, Any]) -> NounPhrase | None:
@@ -179,13 +189,13 @@ def group_phrase(group: Person, language: str) -> NounPhrase | None:
     phrase = person_phrase(group, language)
     if phrase is None or phrase.is_name or language == "zh":
         return phrase
-    if group.count == 1 and is_body(group, language):
+    if not group.is_plural and is_body(group, language):
         return replace(phrase, bare=phrase.bare.split(" of ")[0])
     return NounPhrase(pluralize_in(phrase.bare, group.role, language), is_plural=True, language=language)
 
 
 def _group_phrase(person: Person, reading: Reading) -> NounPhrase | None:
     """Return the phrase of a person or, with an article in the text, of a family or team of that name."""
-    if re.search(rf"\bthe {re.escape(person.name)}\b", reading.text):
+    if person.name and re.search(rf"\bthe {re.escape(person.name)}\b", reading.text):
         return NounPhrase(person.name, is_plural=person.name.endswith("s"))
     return person_phrase(person, reading.language)

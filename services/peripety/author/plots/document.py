@@ -160,6 +160,8 @@ class PlotDocument:
         if counted:
             line = self._common["counted"].format(things=join_list(counted, self._common))
             parts[1] = f"{line}{self._common['space']}{parts[1]}"
+        if "own_goal" not in self._slots and "unclear" in self._texts:
+            parts.insert(-1, self._pick("unclear", self._texts["unclear"]))
         sides = [line for lines in self._common["sides"] if (line := fill_line(lines, self._slots))]
         parts[-1] = str(self._common["space"]).join([parts[-1], *sides])
         if not told:

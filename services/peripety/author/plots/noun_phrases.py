@@ -205,11 +205,19 @@ def pluralize_in(phrase: str, head: str, language: str) -> str:
     """Return a phrase in the plural, with the adjectives after a Spanish noun; its head is singular."""
     *before, last = phrase.split()
     if language == "es":
-        return " ".join(noun_forms.find_plural(word, language) for word in (*before, last))
+        forms = (
+            word if _is_plural_form(word, language) else noun_forms.find_plural(word, language)
+            for word in (*before, last)
+        )
+        return " ".join(forms)
     if head.casefold() not in {last.casefold(), phrase.casefold()}:
         return phrase
     made = pluralize(last) if language == "en" else noun_forms.find_plural(last, language)
     return " ".join([*before, made])
+
+
+def _is_plural_form(word: str, language: str) -> bool:
+    return word.endswith("s") and noun_forms.find_singular(word, language) != word
 
 
 def parse_definite(text: str, language: str = "en") -> NounPhrase:

@@ -29,6 +29,7 @@ _CLAUSE = re.compile(r"[,\uff0c](?!\d)")
 _TITLE_STOP = re.compile(r"\b(Mr|Mrs|Ms|Dr|St|Prof)\.(?= )")
 _LEAD = re.compile(r"(?i)(.{8,}?),? and (?:i|we|you)\b")
 _LINKS = frozenset({"prep", "conj", "wh"})
+_VERBS = ("verb", "be", "have", "modal")
 _START = 12
 """The number of characters by which a goal is found in its text."""
 _TANGIBLE = frozenset({"artifact", "plant", "animal", "object", "communication", "possession"})
@@ -40,7 +41,7 @@ def find_situation(reading: Reading) -> str:
     """Return the sentences of a text without the goal; empty if the goal is all of it."""
     text = _TITLE_STOP.sub(r"\1", " ".join(clean_text(reading.text).split()))
     sentences = [found[0].strip() for found in _SENTENCE.finditer(text) if found[0].strip()]
-    if reading.goal is None:
+    if reading.goal is None or reading.goal.is_implied:
         return text
     told = _find_goal(sentences, reading.goal.text)
     kept = [*sentences[:told], *_split_goal(sentences[told], reading), *sentences[told + 1 :]]
@@ -90,7 +91,10 @@ def _split_goal(sentence: str, reading: Reading) -> Iterator[str]:
     rest = ",".join(tail).strip().rstrip(".!?;")
     grammar = load_grammars().get(reading.language)
     first = rest.casefold().split()[:1]
-    is_open = grammar is not None and any(grammar.tags.get(word) in _LINKS for word in first)
+    is_open = grammar is not None and (
+        any(grammar.tags.get(word) in _LINKS or word in grammar.words("people", "who") for word in first)
+        or not any(word.tag in _VERBS for word in tag_words(rest, grammar))
+    )
     if rest and not is_open and rest.casefold() not in goal.casefold():
         yield f"{rest[:1].upper()}{rest[1:]}."
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.plots.cast import PERSONAL, assign_people, is_marked
+from peripety.author.plots.cast import PERSONAL, assign_people, group_phrase, is_marked
 from peripety.author.plots.noun_phrases import (
     LONGEST_PHRASE,
     UNFIT,
@@ -18,6 +18,7 @@ from peripety.author.plots.noun_phrases import (
 from peripety.author.plots.particulars import fill_sides, find_situation
 from peripety.author.plots.phrases import Slots, capitalize_sentences, fill_phrase
 from peripety.author.text_analysis.languages import clean_text
+from peripety.author.text_analysis.sides import AGAINST
 from peripety.author.text_analysis.words import load_grammars
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ _ACTOR = re.compile(
 _ACTING = {"has to": "have to", "needs to": "need to", "wants to": "want to", "tries to": "try to"}
 _PLAYER = re.compile(r"(?:^|[.;,:] )(?:You are (an? .+?)(?=,| who | that | and |[.;])|As (an? .+?),? you\b)")
 _THIRD_PERSON = re.compile(r"\b(?:his|her|its|their)\b(?= [a-z])")
+_OWN_OBJECT = re.compile(
+    r"^(\w+(?: \w+)?) you\b(?=$| (?:alive|safe|together|home|out|through|all|both|going|fed|warm))"
+)
 
 
 def address_player(text: str) -> str:
@@ -87,7 +91,13 @@ def _address_actor(sentence: str) -> str:
     _, actor, link, verb = found.groups()
     told = verb if link else _ACTING.get(verb, verb)
     start = f"you are {actor[0].lower()}{actor[1:]}{f' {link}' if link else ', and you'} {told}"
-    return start + _THIRD_PERSON.sub("your", sentence[found.end() :])
+    return start + _turn_third_person(sentence[found.end() :])
+
+
+def _turn_third_person(text: str) -> str:
+    """Return a text about the player in the third person with "your" for the first possessive."""
+    first = _THIRD_PERSON.search(text)
+    return re.sub(rf"\b{first[0]}\b(?= [a-z])", "your", text) if first else text
 
 
 _LONGEST_TEXT = 700
@@ -133,7 +143,7 @@ _SINGLE = {**_ONCE, "en": r"\b(?:an?|one|the)\b"}
 _LEFT_OPEN = {
     "es": ("o", "y", "de", "del", "a", "en", "con", "que", "por", "para", "la", "el"),
     "de": ("und", "oder", "zu", "mit"),
-    "en": ("or", "and", "to", "of", "with", "the", "a"),
+    "en": ("or", "and", "to", "of", "with", "the", "a", "at", "in", "on", "for", "by", "from", "before"),
 }
 _FIRST_PERSON = {
     "es": re.compile(
@@ -197,8 +207,14 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         )
     else:
         put("supply", ())
-    put("danger", (build_phrase(danger, reading.language) for danger in _list_dangers(reading)))
-    put("object", [*places, *goals] if texts.get("object_is_place") else [*goals, *places])
+    foes = _list_foes(reading) if texts.get("danger_may_be_person") and not quotes else ()
+    put("danger", [*(build_phrase(danger, reading.language) for danger in _list_dangers(reading)), *foes])
+    owned = [
+        build_phrase(thing, reading.language)
+        for thing in reading.others
+        if thing.sense == "artifact" and thing.sense not in texts.get("unfit_objects", ())
+    ]
+    put("object", [*places, *goals] if texts.get("object_is_place") else [*goals, *places, *owned])
     put("place", places)
     slots |= _collect_texts(reading, texts, slots, quotes=quotes)
     return slots if quotes else {**slots, **fill_sides(reading, slots, common)}
@@ -261,6 +277,14 @@ def _list_dangers(reading: Reading) -> list[Phrase]:
     return sorted(reading.dangers, key=rank)
 
 
+def _list_foes(reading: Reading) -> Iterator[NounPhrase | None]:
+    """Yield the phrases of the persons and groups who are against the player."""
+    for person in reading.people:
+        if person.side == AGAINST:
+            build = group_phrase if person.is_group else person_phrase
+            yield build(person, reading.language)
+
+
 def _list_places(reading: Reading) -> Iterator[Phrase]:
     """Yield the places that are neither a day nor only named with the deadline."""
     until = reading.deadline.text.casefold() if reading.deadline else ""
@@ -277,7 +301,7 @@ def _collect_texts(
     common = texts["common"]
     own_goal = _goal_text(reading, common, quotes=quotes)
     if _ACTOR.match(reading.text.strip()) and common["language"] == "en":
-        own_goal = _THIRD_PERSON.sub("your", own_goal)
+        own_goal = _turn_third_person(own_goal)
     told = " ".join(clean_text(reading.text).split())
     if len(told) > _LONGEST_TEXT or "{" in told:
         told = ""
@@ -362,6 +386,8 @@ def _goal_text(reading: Reading, common: Mapping[str, Any], *, quotes: bool) -> 
         return ""
     turned = address_player(text) if language == "en" else _address_words(text, common)
     turned = turned.removesuffix(".")
+    # An act of the player on all of "us" is about the others, too.
+    turned = _OWN_OBJECT.sub(r"\1 everyone", turned) if language == "en" else turned
     return turned[:1].lower() + turned[1:]
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from peripety.author.text_analysis.words import Grammar, Word
 
 _DUTY, _WISH, _ORDER, _ALSO, _GERUND, _ACT, _MAY = 3.0, 3.0, 3.0, 2.0, 2.0, 1.0, 0.5
-_MOST_WORDS = 14
+_MOST_WORDS = 18
 _NEAR = 4
 _NO_ROLE = ("time", "attribute", "state", "feeling", "quantity", "location", "motive", "relation")
 
@@ -108,12 +108,18 @@ class ClauseReader:
         """Return all verbs that may be the goal, in order."""
         aims: list[Aim] = []
         for place, word in enumerate(self._words):
-            if word.tag != "verb" or word.lemma in self._grammar.words("goals", "dull"):
+            dull = word.lemma in self._grammar.words("goals", "dull") and not self._asks(place)
+            if word.tag != "verb" or dull:
                 continue
             trust = self._trust(place, aims)
             if trust:
                 aims.append(self._build_aim(place, trust))
         return aims
+
+    def _asks(self, place: int) -> bool:
+        """Return True if a question is the object of a verb: "know who ..."."""
+        after = self._at(place + 1)
+        return after is not None and (after.tag == "wh" or after.low in self._grammar.words("people", "who"))
 
     def _trust(self, place: int, aims: Sequence[Aim]) -> float:
         """Return how surely a verb is the goal; 0 for any other verb."""
@@ -169,6 +175,8 @@ class ClauseReader:
         tags = [word.tag for word in clause]
         if "neg" in tags or "verb" in tags or "be" in tags or "pron" in tags:
             return 0
+        if "player" not in tags and self._has_own_subject(start, place):
+            return 0
         if "modal" in tags:
             weak = clause[tags.index("modal")].low in self._grammar.words("goals", "weak")
             return _MAY if weak else _DUTY
@@ -179,6 +187,17 @@ class ClauseReader:
             chunk.before is not None and chunk.before.tag in ("prep", "owner", "conj") for chunk in led
         )
         return _ORDER - 0.5 if inside and self._words[place].lemma in self._grammar.goal_verbs else 0
+
+    def _has_own_subject(self, start: int, place: int) -> bool:
+        """Return True if a clause begins with a person or a group other than the player."""
+        first = next((at for at in range(start, place) if self._words[at].tag not in ("adv", "conj")), place)
+        chunk = find_chunk_at(self._chunks, first)
+        return (
+            chunk is not None
+            and chunk is not self.role_chunk
+            and chunk.start == first
+            and chunk.has_class("person", "group.people")
+        )
 
     def _find_clause(self, place: int) -> int:
         """Return the place of the first word of a clause."""
@@ -244,6 +263,8 @@ class ClauseReader:
             and self._is_time(chunk)
         ):
             return _DUTY if self._is_player(chunk.start - 2) else 0
+        if chunk is not None and self._words[chunk.start].first and self._is_time(chunk):
+            return _DUTY
         controller = chunk.start - 1 if chunk is not None else left - 1
         verb = self._at(controller)
         led = (
@@ -372,18 +393,26 @@ class ClauseReader:
             word = self._words[at]
             chunk = find_chunk_at(self._chunks, at)
             if chunk is not None and chunk.start == at:
+                chunk = self._find_owned(chunk)
                 measure = chunk.is_first_class("quantity") or chunk.head.lemma in self._grammar.words(
                     "things", "sets"
                 )
                 return chunk.of if measure and chunk.of is not None else chunk
             if word.tag == "wh" or word.low in self._no_object:
                 return None
+            if word.low in ("them", "him", "her"):
+                return self._resolve(word, place)
             if word.tag == "pron":
-                return self._resolve(word, place) if word.low in ("them", "him", "her") else None
+                return None
             if word.tag in ("verb", "to") and at > place + 1 and word.tag == "verb":
                 return None
             at += 1
         return None
+
+    def _find_owned(self, chunk: Chunk) -> Chunk:
+        """Return what a phrase owns, such as "mill" of "the town's mill"; the phrase itself if nothing."""
+        owned = next((other for other in self._chunks if other.owner is chunk), None)
+        return chunk if owned is None else self._find_owned(owned)
 
     def _resolve(self, pronoun: Word, place: int) -> Chunk | None:
         """Return the person or persons of an earlier phrase that a pronoun means."""

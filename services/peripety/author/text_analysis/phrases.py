@@ -57,6 +57,7 @@ class Person:
         is_group: True if it is a group.
         count: the number of persons.
         side: "against" the player, "absent", or "unable" to help; empty for one that may help.
+        is_plural: True if the text has it in the plural.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Person:
     is_group: bool = False
     count: int = 1
     side: str = ""
+    is_plural: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,14 @@ class Goal:
         object: what the verb acts on; None without an object.
         text: the verb phrase, as an infinitive without "to". The player is in the second person.
         particle: the word that belongs to the verb, such as "out" in "hold out"; empty without one.
+        is_implied: True if it follows from the situation, without words of the text.
     """
 
     verb: str
     object: Phrase | None
     text: str
     particle: str = ""
+    is_implied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +192,10 @@ class Chunk:
     def to_phrase(self) -> Phrase:
         """Return the phrase without article and number; its head is singular."""
         if not self.nouns:
-            return Phrase(self.name, self.name, is_proper=True, sense=self.sense.partition(".")[0])
+            # A name with an article is one of a region or a thing.
+            return Phrase(
+                self.name, self.name, is_proper=self.definite != "det", sense=self.sense.partition(".")[0]
+            )
         # The ending of a German adjective depends on the article, which is not part of the phrase.
         adjectives = [word for word in self.adjectives if not self.head.text.istitle()]
         inner = sorted([*adjectives, *self.nouns[:-1]], key=lambda word: word.start)
@@ -273,7 +280,7 @@ class _ChunkReader:
 
     def _read_adjective(self) -> None:
         word = self._words[self._place]
-        if word.tag == "adj":
+        if word.tag == "adj" and word.low not in self._grammar.words("things", "pointing"):
             self._chunk.adjectives.append(word)
         self._place += 1
 

@@ -42,8 +42,12 @@ def _tag_english(words: Sequence[Word], grammar: Grammar) -> None:
 
 def _find_fixed_tag(word: Word, left: Word | None, grammar: Grammar) -> str:
     """Return the tag of a number or a function word; empty for other words."""
+    if word.text[0].isdigit() and word.text[-1].isalpha():
+        return "adj"
     if word.text[0].isdigit() or (find_currency(word) and len(word.text) > 1):
         return "num"
+    if left is not None and left.tag == "num" and word.low in grammar.words("times", "left"):
+        return "adj"
     if word.low == "only" and left is not None and left.tag in ("det", "poss"):
         return "adj"
     return _SHORT_FORMS.get(word.low) or grammar.tags.get(word.low, "")
@@ -85,7 +89,7 @@ class _EnglishTagger:
             word.classes = tuple(each.partition(".")[2] for each in find_classes(word.text))
         elif kind in ("noun", "verb"):
             word.lemma = (self._noun if kind == "noun" else self._verb) or word.low
-            names = find_classes(word.lemma)
+            names = find_classes(word.lemma) or find_classes(word.lemma.rpartition("-")[2])
             word.classes = tuple(name.partition(".")[2] for name in names if name.startswith(kind))
         word.tag = kind
 
@@ -259,8 +263,13 @@ class _EnglishTagger:
             led = takes or self._right_tag in ("prep", "adv") or self._left == "name" or gerund
             return after_plural or (self._verb_rank < self._noun_rank and led)
         if self._form == "ing":
-            return self._noun_rank > 0 or self._word.low != self._noun
+            return self._noun_rank > 0 or self._word.low != self._noun or self._is_after_without()
         return self._form == "ed" and likely
+
+    def _is_after_without(self) -> bool:
+        """Return True if the noun on the left does not do it: "without a person ..."."""
+        near = self._words[max(self._place - _NEAR, 0) : self._place]
+        return any(word.tag == "prep" and word.low in self._grammar.words("things", "none") for word in near)
 
     def _choose_alone(self) -> str:
         modifies = self._adjective_rank < _NEVER and self._adjective_rank <= self._noun_rank

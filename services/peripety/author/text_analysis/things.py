@@ -157,6 +157,10 @@ class ThingReader:
         before, after = chunk.before, chunk.after
         if chunk.names[0].low in self._grammar.words("people", "titles") or self._is_naming(before):
             return True
+        is_last = after is not None and after.tag in ("adv", "prep", "end", "mark")
+        if chunk.definite == "det" and is_last and not chunk.name.endswith("s"):
+            # A name with an article is one of a region or a thing.
+            return False
         subject = after is not None and after.tag in ("verb", "be", "modal", "have", "conj", "adv", "owner")
         target = before is not None and before.tag in ("verb", "conj", "prep", "mark", "det", "owner", "adj")
         return subject or target
@@ -173,7 +177,11 @@ class ThingReader:
 
     def _says_what(self, chunk: Chunk) -> bool:
         """Return True if the phrase only describes a person before it: "my sister is the guide"."""
-        described = (other for other in self._chunks if other.end == chunk.start - 1)
+        described = (
+            other
+            for other in self._chunks
+            if chunk.start - 1 in (other.end, other.of.end if other.of else -1)
+        )
         return chunk.is_after("be") and any(self._is_person(other) for other in described)
 
     def _add_person(self, chunk: Chunk) -> None:
@@ -192,9 +200,11 @@ class ThingReader:
                 return
         group = chunk.is_plural or (chunk.has_class("group.people") and not chunk.names)
         count = int(chunk.count) if chunk.count and chunk.count >= 1 else self._count_after(chunk)
+        if chunk.is_plural and self._words[chunk.start].low in self._grammar.words("people", "pair"):
+            count = 2
         if count > 1:
             group = True
-        person = Person(name, role, group, count, side)
+        person = Person(name, role, group, count, side, chunk.is_plural)
         if self._role is not None and not name and self._role.nouns and role == self._role.head.lemma:
             return
         for place, other in enumerate(self.people):
@@ -205,6 +215,7 @@ class ThingReader:
                     other.is_group or group,
                     max(other.count, count),
                     other.side or side,
+                    other.is_plural or chunk.is_plural,
                 )
                 return
         self.people.append(person)
@@ -222,6 +233,9 @@ class ThingReader:
         return 1
 
     def _is_rival(self, chunk: Chunk) -> bool:
+        if chunk.is_first_class("artifact.place") and self._is_after_place(chunk):
+            # The player is in it.
+            return False
         bad = self._grammar.words("things", "bad")
         return any(word.low in bad for word in chunk.adjectives) or bool(
             {word.low for word in chunk.nouns} & bad
@@ -229,6 +243,9 @@ class ThingReader:
 
     def _threatens(self, chunk: Chunk) -> bool:
         if chunk.is_first_class("person") or self._is_awaited(chunk):
+            return False
+        if chunk.definite == "poss" and chunk.is_first_class("artifact") and not self._is_rival(chunk):
+            # A thing of the player may fail, but it does not threaten.
             return False
         before = chunk.before
         named = chunk.head.lemma.lower() in self._grammar.words("things", "harm") or chunk.is_first_class(
@@ -254,12 +271,13 @@ class ThingReader:
         """Return True if the phrase is the subject of a verb of harm."""
         if chunk.before is not None and chunk.before.tag in ("prep", "verb"):
             return False
-        place = chunk.end
+        place, is_state = chunk.end, False
         while (verb := self._word(place)) is not None and verb.tag in ("be", "have", "adv", "modal"):
+            is_state = is_state or (verb.tag == "be" and chunk.is_first_class("artifact"))
             place += 1
-        return (
-            verb is not None and verb.tag == "verb" and verb.lemma in self._grammar.words("things", "attack")
-        )
+        if verb is None or verb.tag != "verb" or (is_state and not verb.low.endswith("ing")):
+            return False
+        return verb.lemma in self._grammar.words("things", "attack")
 
     def _is_awaited(self, chunk: Chunk) -> bool:
         """Return True for the end of a wait: "until the thing comes"."""
@@ -268,7 +286,8 @@ class ThingReader:
         return self._words[self._span[0]].low in self._grammar.words("times", "awaiting")
 
     def _is_supply(self, chunk: Chunk) -> bool:
-        if chunk.sense in ("quantity.money", "possession.money") or chunk.currency:
+        is_money = chunk.sense == "possession.money" or bool(chunk.currency)
+        if is_money or (chunk.sense == "quantity.money" and chunk.definite):
             return True
         if chunk.head.lemma.lower() in self._grammar.words("things", "money") and chunk.count:
             return True
@@ -279,7 +298,18 @@ class ThingReader:
         loose = chunk.is_first_class("animal") and chunk.definite != "num"
         if not thing or loose or not chunk.nouns or self._span[0] <= chunk.start < self._span[1]:
             return False
-        return any((self._lasts(chunk), self._is_scarce(chunk), self._is_held(chunk), self._is_listed(chunk)))
+        lasting = self._grammar.words("things", "lasting")
+        if self._grammar.code == "zh" and (self._is_owner_of_role(chunk) or chunk.head.low in lasting):
+            return False
+        return any(
+            (
+                self._lasts(chunk),
+                self._is_for_time(chunk),
+                self._is_scarce(chunk),
+                self._is_held(chunk),
+                self._is_listed(chunk),
+            )
+        )
 
     def _runs_out(self, chunk: Chunk) -> bool:
         """Return True if it is the subject of a verb of running out."""
@@ -296,10 +326,23 @@ class ThingReader:
         ahead = [self._words[place].low for place in range(chunk.end, min(chunk.end + 4, len(self._words)))]
         close = {
             word.low
-            for word in self._words[chunk.end : chunk.end + 1 + (after is not None and after.tag == "have")]
+            for word in self._words[
+                chunk.end : chunk.end + 1 + (after is not None and after.tag in ("have", "adv"))
+            ]
         }
         lasting = bool(close & self._grammar.words("things", "lasting"))
         return lasting and any(word in units for word in ahead)
+
+    def _is_for_time(self, chunk: Chunk) -> bool:
+        """Return True if it is counted in units of time: "nine days of the thing"."""
+        of = self._grammar.words("things", "of")
+        units = self._grammar.pairs("times", "units")
+        left = self._word(chunk.start - 2)
+        return chunk.before is not None and chunk.before.low in of and left is not None and left.low in units
+
+    def _is_owner_of_role(self, chunk: Chunk) -> bool:
+        """Return True if the role of the player comes from it: "head of the thing"."""
+        return self._role is not None and self._role.owner is chunk
 
     def _is_scarce(self, chunk: Chunk) -> bool:
         """Return True if a word beside it shows that it can run out."""

@@ -87,6 +87,7 @@ def _rank_span(words: Sequence[Word], start: int, end: int, grammar: Grammar) ->
     before = {word.low for word in words[max(start - 2, 0) : start]}
     after = {word.low for word in words[end : end + 2] if word.tag != "end"}
     near = {word.low for word in words[end : end + 1]}
+    near.add("_".join(word.low for word in words[end : end + _NEAR]))
     if (before | near) & times("times", "past") or near & times("times", "back"):
         return 0
     if left in times("times", "within") or after & times("times", "left"):

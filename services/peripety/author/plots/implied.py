@@ -1,0 +1,180 @@
+"""Goals that follow from a situation, for texts that name none.
+
+A text with a threat, a quarrel or a guest, but without a goal, has a situation that a plot fits. The
+lines of its language put the goal into words of the text; without a fitting line the plot is plain.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.author.plots.cast import group_phrase
+from peripety.author.plots.noun_phrases import build_phrase, person_phrase
+from peripety.author.plots.phrases import fill_phrase, join_list
+from peripety.author.plots.slots import address_player, choose_supply
+from peripety.author.text_analysis.phrases import Goal
+from peripety.author.text_analysis.sides import AGAINST
+from peripety.author.text_analysis.tagging import tag_words
+from peripety.author.text_analysis.words import load_grammars
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from peripety.author.plots.noun_phrases import NounPhrase
+    from peripety.author.plots.phrases import Slots
+    from peripety.author.text_analysis.phrases import Person
+    from peripety.author.text_analysis.reading import Reading
+
+_LEAST = 1.0
+"""The score of one sign of a pattern."""
+_MARGIN = 0.25
+_UNSURE = frozenset({"decide"})
+"""Patterns that a single sign does not show: "or" is in many texts."""
+_NEAR = 3
+_PAIR = 2
+
+
+def imply_goal(reading: Reading, common: Mapping[str, Any]) -> Reading:
+    """Return a reading with the pattern and the goal that its situation implies; the same one without any.
+
+    Args:
+        reading: the reading.
+        common: the texts that all plots of its language share.
+    """
+    if not reading.text.strip() or (reading.pattern and reading.goal is None):
+        return reading
+    candidates = _list_candidates if reading.goal is None else _list_completions
+    found = (_give_goal(reading, *candidate, common) for candidate in candidates(reading, common))
+    return next((one for one in found if one is not None), reading)
+
+
+def _give_goal(
+    reading: Reading, pattern: str, kind: str, words: Slots, common: Mapping[str, Any]
+) -> Reading | None:
+    """Return a reading with a pattern and the goal of a kind; None if no line has all of its words."""
+    lines = common["implied"].get(kind)
+    if lines is None:
+        # The plot names the goal.
+        return replace(reading, pattern=pattern)
+    text = next((text for line in lines if (text := fill_phrase(line, words))), "")
+    if not text:
+        return None
+    return replace(reading, pattern=pattern, goal=Goal(kind, None, text, is_implied=True))
+
+
+def _is_question(goal: Goal, language: str) -> bool:
+    """Return True if a goal ends with a word of a question, without the question."""
+    grammar = load_grammars().get(language)
+    last = goal.text.rpartition(" ")[2].casefold()
+    return grammar is not None and (grammar.tags.get(last) == "wh" or last in grammar.words("people", "who"))
+
+
+def _list_completions(
+    reading: Reading, common: Mapping[str, Any]
+) -> Iterator[tuple[str, str, dict[str, NounPhrase | str]]]:
+    """Yield what completes a goal of the text: its question, its choice, or a refusal."""
+    if reading.goal is None:
+        return
+    deed = _find_deed(reading, common)
+    if deed and _is_question(reading.goal, reading.language):
+        yield "find_out", "culprit", {"deed": deed}
+    if reading.pattern:
+        return
+    if choice := _find_choice(reading.goal.text, common):
+        yield "decide", "choice", {"act": choice}
+    if any(person.side == AGAINST and not person.is_group for person in reading.people):
+        yield "win_over", "refusal", {}
+
+
+def _list_candidates(
+    reading: Reading, common: Mapping[str, Any]
+) -> Iterator[tuple[str, str, dict[str, NounPhrase | str]]]:
+    """Yield pattern, kind of lines and words for each goal that fits, the surest first."""
+    if deed := _find_deed(reading, common):
+        yield "find_out", "culprit", {"deed": deed}
+    guest = _find_guest(reading)
+    if guest is not None:
+        yield "make_ready", "guest", {"guest": guest}
+    words = _collect_words(reading, common)
+    ranked = [*reading.pattern_scores.items(), ("", 0.0)]
+    (best, score), (_, second) = (*ranked, ("", 0.0))[:2]
+    if score >= _LEAST and score - second >= _MARGIN and best not in _UNSURE:
+        yield best, best, words
+    yield "hold_out", "threat", words
+    if choose_supply(reading) is not None or (reading.deadline is not None and reading.deadline.amount):
+        yield "hold_out", "hold_out", words
+
+
+def _collect_words(reading: Reading, common: Mapping[str, Any]) -> dict[str, NounPhrase | str]:
+    """Return the phrases that lines of goals use."""
+    found: dict[str, NounPhrase | None] = {
+        "threat": next(iter(_list_threats(reading)), None),
+        "people": _join_people(reading, common),
+    }
+    return {name: phrase for name, phrase in found.items() if phrase is not None}
+
+
+def _list_threats(reading: Reading) -> Iterator[NounPhrase]:
+    for danger in reading.dangers:
+        if phrase := build_phrase(danger, reading.language):
+            yield phrase
+    for person in reading.people:
+        phrase = phrase_of(person, reading.language)
+        if person.side == AGAINST and phrase is not None:
+            yield phrase
+
+
+def _join_people(reading: Reading, common: Mapping[str, Any]) -> NounPhrase | None:
+    """Return the first group, or the first two persons."""
+    free = [person for person in reading.people if not person.side]
+    for person in free:
+        if person.is_group:
+            return group_phrase(person, reading.language)
+    pair = [phrase for person in free[:_PAIR] if (phrase := person_phrase(person, reading.language))]
+    if len(pair) < _PAIR:
+        return None
+    names = join_list((phrase.inflect("acc" if phrase.language == "de" else "") for phrase in pair), common)
+    return replace(pair[0], bare=names, is_plural=True, is_name=True)
+
+
+def phrase_of(person: Person, language: str) -> NounPhrase | None:
+    """Return the phrase of a person or of a whole group."""
+    return group_phrase(person, language) if person.is_group else person_phrase(person, language)
+
+
+def _find_deed(reading: Reading, common: Mapping[str, Any]) -> str:
+    """Return the rest of a clause whose subject is an unknown person; empty without one."""
+    pattern = common["implied"].get("someone")
+    found = re.search(pattern, reading.text, re.IGNORECASE) if pattern else None
+    if found is None:
+        return ""
+    deed = " ".join(found["deed"].split())
+    if common["language"] == "en":
+        deed = address_player(deed).removesuffix(".")
+    return deed[:1].lower() + deed[1:]
+
+
+def _find_choice(goal: str, common: Mapping[str, Any]) -> str:
+    """Return the act of a goal that leaves it open, such as "do it or not"; empty for another goal."""
+    pattern = common["implied"].get("either")
+    found = re.fullmatch(pattern, goal, re.IGNORECASE) if pattern else None
+    return found["act"] if found else ""
+
+
+def _find_guest(reading: Reading) -> NounPhrase | None:
+    """Return a person who comes at a time that the text gives."""
+    grammar = load_grammars().get(reading.language)
+    if grammar is None:
+        return None
+    coming = grammar.words("times", "coming")
+    words = tag_words(reading.text, grammar)
+    for person in reading.people:
+        noun = (person.name or person.role).split()[-1].casefold()
+        for place, word in enumerate(words):
+            after = words[place + 1 : place + 1 + _NEAR]
+            is_same = noun in (word.lemma.casefold(), word.low)
+            if is_same and any(one.lemma in coming or one.low in coming for one in after):
+                return phrase_of(person, reading.language)
+    return None
