@@ -187,6 +187,7 @@ def _add_roles(table: NameTable, facts: TurnFacts, things: Iterable[str]) -> Non
             table.add("entity", owners[0], [role])
 
 
+_PLURALS = frozenset({"you", "they", "we", "i"})
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -200,7 +201,7 @@ class ClaimChecker:
     def __init__(self, facts: TurnFacts) -> None:
         premise = facts.spec.get("premise")
         style = premise if isinstance(premise, dict) else {}
-        is_past = style.get("tense") == "past"
+        is_past = self._is_past = style.get("tense") == "past"
         self._you = facts.after.you
         self._is_third = style.get("person") == "third"
         self._amounts = AmountClaims(facts, is_past=is_past)
@@ -231,6 +232,9 @@ class ClaimChecker:
         context = tag_tokens(remove_speech(before), self._names) if before else []
         resolve_pronouns(context, self._you, is_third=self._is_third)
         parsed = read_sentence(told, self._names, self._you, context, is_third=self._is_third)
+        for clause in parsed.clauses:
+            if clause.has_any_tense and clause.subject is not None and clause.subject.word in _PLURALS:
+                clause.is_past = self._is_past
         found = [
             *self._amounts.check(parsed, sentence, context),
             *self._lives.check(parsed, sentence),

@@ -88,6 +88,7 @@ class ProseClause:
         is_perfect: True for have with a participle.
         is_past: True for the past tense.
         is_progressive: True for be with a gerund, or a gerund alone.
+        has_any_tense: True for `you put`, whose past looks like its present.
         is_infinitive: True for an infinitive or a gerund behind a preposition.
         modal: the modal verb; empty for none.
         governor: the clause on which it depends; None for a main clause.
@@ -112,6 +113,7 @@ class ProseClause:
     is_perfect: bool = False
     is_past: bool = False
     is_progressive: bool = False
+    has_any_tense: bool = False
     is_infinitive: bool = False
     modal: str = ""
     governor: ProseClause | None = None

@@ -245,6 +245,7 @@ class _ClauseReader:
         clause.is_past = bool(told & past_words) or (not aux and (form == PAST or main.word in past_words))
         if form == PARTICIPLE and has_be and not clause.is_passive:
             clause.is_perfect = True
+        clause.has_any_tense = not aux and main.word == verb and verb in words_of("verbs", "unchanging")
         clause.is_negative = any(token.tag == "neg" for token in tokens) or clause.modal == "cannot"
         clause.adverbs = {token.word for token in tokens if token.tag == "adv" or token.word == "never"}
         if (

@@ -184,6 +184,8 @@ class LifeClaims:
         told = clause.rest_words
         if not is_subject:
             return clause.is_a("kill", "mourn") and not clause.is_negative and not clause.is_infinitive
+        if {"hardly", "scarcely", "barely"} & clause.adverbs:
+            return False
         if clause.is_negative:
             is_end = clause.base in (
                 words("survive breathe live wake") if living != self._you else {"survive"}
@@ -306,6 +308,13 @@ def _late_or_dead(tokens: Sequence[ProseWord]) -> Iterator[str]:
             yield from (key for kind, key in named.refs if kind == "entity")
 
 
+_EARLIER = words("once before earlier when last yesterday first ago since already twice often until till then")
+
+
+def _told_earlier(sentence: Sentence) -> bool:
+    return bool(_EARLIER & {token.word for token in sentence.tokens})
+
+
 _NOT_HELD = words("sight mind view eye look need glance hope interest use")
 _SLIGHT = words_of("sets", "slight")
 _INTO = words(
@@ -344,13 +353,30 @@ class PossessionClaims:
         if sentence.is_unreal:
             return
         for clause in sentence.clauses:
-            if not clause.is_asserted or (clause.is_past and clause.is_perfect):
+            kept = self._kept(clause)
+            for thing in kept if self._is_past or not clause.is_past else ():
+                if all(self._contradicts(thing, one, is_denied=False, clause=None) for one in clause.subjects()):
+                    yield self._contradiction(thing, text)
+                    return
+            is_earlier = clause.is_past and clause.is_perfect
+            if not clause.is_asserted or (is_earlier and (not self._is_past or _told_earlier(sentence))):
                 continue
             for thing, holder, is_denied in self._told(clause):
                 if self._contradicts(thing, holder, is_denied=is_denied, clause=clause):
                     yield self._contradiction(thing, text)
                     return
         yield from self._check_groups(sentence, text)
+
+    def _kept(self, clause: ProseClause) -> list[str]:
+        """Return the things that the subject of a clause will not give away, and so has."""
+        is_refusal = clause.is_negative and clause.modal in words("will 'll would wo")
+        hands = clause.base in words("yield surrender relinquish") or any(
+            f"{clause.base} {word}" in ("give up", "hand over", "let go", "part with")
+            for word in clause.rest_words
+        )
+        groups = [*clause.objects, *(group for _, group in clause.phrases)]
+        is_kept = is_refusal and hands and bool(clause.subjects())
+        return [thing for one in groups for thing in self._things_in(one)] if is_kept else []
 
     def _contradiction(self, thing: str, text: str) -> WrongClaim:
         current = self._facts.after.holders.get(thing, "")
@@ -393,6 +419,11 @@ class PossessionClaims:
     ) -> Iterator[tuple[str, str, bool]]:
         told_words = clause.rest_words
         if _NOT_HELD & set(told_words):
+            return
+        is_nobody = clause.subject is not None and clause.subject.word in {"nobody", "none"}
+        is_nobody |= clause.subject is not None and clause.subject.word == "one" and clause.subject.is_negated
+        if is_nobody and clause.is_a("hold") and not clause.is_passive and not clause.phrases:
+            yield thing, "", True
             return
         if clause.is_negative:
             if clause.base in words("have hold carry possess own find") or (clause.base == "be"):

@@ -29,6 +29,7 @@ _WORN = words(
     "boots boot feet foot knees knee head face hair shoulders back coat cloak skirt sleeves hands cap hat "
     "clothes lungs throat eyes ears fingers jacket robe dress collar cheeks skin breath"
 )
+_CARRIES = words("carry drag haul lug lead march wheel escort chase")
 _SEATS = words("chair seat bunk bed stool place post cot desk bench spot")
 
 
@@ -166,7 +167,7 @@ class PresenceClaims:
 
     def _is_with_you(self, entity: str) -> bool:
         is_here = self._facts.places_of(entity) == self._here and len(self._here) == 1
-        return entity != self._you and is_here and self._facts.is_alive(entity) is not False
+        return entity != self._you and is_here and self._facts.after.alive.get(entity) is not False
 
     def _place_of(self, entity: str) -> str:
         after = self._facts.after
@@ -287,6 +288,9 @@ class PresenceClaims:
             return False
         if self._names_place_of(sentence, absent):
             return near and clause.is_a("arrive", "give") and not clause.is_perfect
+        if clause.base == "be" and any(one.is_negated for one in clause.objects):
+            # `was no help to you`
+            return False
         if clause.base == "be" and not clause.is_progressive:
             return near or {"back", "beside"} & set(clause.rest_words[:2]) != set()
         if clause.is_perfect:
@@ -372,7 +376,8 @@ class PresenceClaims:
             if (
                 owner is not None
                 and group.word in words("hand hands arm eye eyes gaze shoulder sleeve")
-                and clause.senses & {"contact", "possession", "perception"}
+                and clause.senses
+                & {"contact", "possession", *(["perception"] if group.word in words("eye eyes gaze") else ())}
             ):
                 return owner
         for word, group in clause.phrases:
@@ -410,6 +415,7 @@ class PresenceClaims:
             if not (
                 one.keys("place") or self._you in one.keys("entity") or one.word in {"room", "place", "scene"}
             )
+            or len(clause.objects) > 1  # `leaves you a place on the bench`
         ]
         if clause.base == "take":
             return "off" in told[:1] and not clause.objects
@@ -536,8 +542,11 @@ class PresenceClaims:
         if clause.base in words_of("verbs", "perceive") and clause.base != "turn":
             return None
         is_move = clause.is_a("move", "arrive") and not clause.is_passive
+        is_carry = clause.base in _CARRIES and bool(clause.objects) and not clause.is_passive
+        is_body = any(one.word in _WORN and set(one.owned_by()) & set(clause.subjects()) for one in clause.objects)
         puts = (
             clause.base in _PUTS
+            and not is_body
             and any(
                 not one.word.endswith("sel") and not one.word.endswith(("self", "selves"))
                 for one in clause.objects
@@ -562,6 +571,10 @@ class PresenceClaims:
                 return places[0]
             if word in {"into", "onto", "to"} and (is_move or carried):
                 return places[0]
+            if word in {"into", "onto", "through"} and is_carry:
+                return places[0]
+            if word in {"through", "along"} and is_move and self._stays(clause):
+                return places[0]
             if word in words("at on under among") and (
                 is_move or clause.is_a("sit", "arrive") or clause.base == "curl"
             ):
@@ -579,6 +592,10 @@ class PresenceClaims:
                 None,
             )
         return None
+
+    def _stays(self, clause: ProseClause) -> bool:
+        """Return True if the player is the subject, and in one place in the whole turn."""
+        return clause.subjects() == [self._you] and len(self._here) == 1
 
     def _leaves_here(self, clause: ProseClause, places: set[str]) -> bool:
         if clause.base in words("leave exit abandon flee quit escape"):
