@@ -48,6 +48,8 @@ _NAMELESS = (
 _MISSES = words(
     "miss misses missed fail fails failed but vain nothing not n't no without wide useless too never jammed"
 )
+_ANY = words("anyone anybody anything him her them")
+_OUTCOMES = {name: re.compile(text) for name, text in load_toml("vocabulary.toml")["outcomes"].items()}
 _CHANCE = re.compile(r'"(?:rand\w*|roll\w*|chance|dice|draw)"')
 
 
@@ -183,12 +185,11 @@ class DeedClaims:
         has_nothing = "nothing" in subjects
         for deed in self.deeds:
             person = self._people.get(deed.thing)
-            if person is not None and person not in sentence.named("entity"):
-                continue
-            is_named = not deed.thing or person is not None or f"{deed.action_id}/{deed.thing}" in named
-            if not is_named and not has_nothing:
-                continue
-            wrong = self._contradicted_result(deed, sentence)
+            is_absent = person is not None and person not in sentence.named("entity")
+            is_named = not deed.thing or (person is not None and not is_absent) or f"{deed.action_id}/{deed.thing}" in named
+            wrong = self._contradicted_whole(deed, sentence)
+            if wrong is None and (is_named or has_nothing):
+                wrong = self._contradicted_result(deed, sentence)
             if wrong is not None:
                 yield WrongClaim("action", text.strip(), f"the action '{deed.name}' {wrong}")
                 return
@@ -269,6 +270,69 @@ class DeedClaims:
                 return not clause.is_negative
         return None
 
+    def _contradicted_whole(self, deed: Deed, sentence: Sentence) -> str | None:
+        """Return the recorded result of an action if a sentence about it as a whole contradicts it."""
+        result = self._result_of(deed)
+        outcome = self._named_outcome(deed, sentence) if result in {"done", "failed", "refused"} else None
+        if outcome is not None and outcome is not (result == "done"):
+            return {"done": "was carried out", "failed": "failed", "refused": "was refused"}[result]
+        is_tried = any(one.action_id == deed.action_id and one.accepted for one in self._facts.actions)
+        if is_tried and any(self._claims_omission(deed, clause, sentence) for clause in sentence.clauses):
+            return "was carried out" if result == "done" else "was tried"
+        return None
+
+    def _claims_omission(self, deed: Deed, clause: ProseClause, sentence: Sentence) -> bool:
+        """Return True if a clause states that an action was not even tried."""
+        told = {token.word for token in sentence.tokens}
+        if told & words("again yet anymore longer further until another without once before") or clause.modal:
+            return False
+        governor, is_named = clause.governor, bool(deed.thing) and self._names_deed(deed, clause)
+        is_any = clause.base == deed.verb and any(one.word in _ANY for one in clause.objects)
+        if not is_named and not (is_any and not clause.is_passive):
+            return False
+        subject = clause.subject
+        nobody = subject is not None and (
+            subject.word == "nobody" or (subject.word == "one" and subject.is_negated)
+        )
+        if nobody and clause.is_asserted and not clause.is_infinitive and not clause.subordinator:
+            return True
+        if governor is None or not (clause.is_infinitive or clause.form == GERUND):
+            return False
+        holds_back = governor.base in words("try attempt bother trouble dare care stir do think dream go come")
+        refuses = governor.base in words("refuse decline forget neglect omit")
+        is_own = self._is_yours(governor) and not governor.modal and not governor.subordinator
+        return is_own and (governor.is_negative if holds_back else refuses and not governor.is_negative)
+
+    def _names_deed(self, deed: Deed, clause: ProseClause) -> bool:
+        return self._does(deed, clause) and not clause.is_passive and self._has_object(deed, clause)
+
+    def _named_outcome(self, deed: Deed, sentence: Sentence) -> bool | None:
+        """Return the result that a sentence gives to an action by its noun: `the repair is a success`."""
+        for clause in sentence.clauses:
+            subject = clause.subject
+            if subject is None or not clause.is_asserted or clause.modal or clause.copied_subject:
+                continue
+            if clause.subordinator or not self._is_noun_of(deed, subject, sentence):
+                continue
+            told = " ".join([clause.base, *clause.rest_words])
+            for name, value in (("good", True), ("bad", False)):
+                if _OUTCOMES[name].match(told) is not None:
+                    return value is not clause.is_negative
+        return None
+
+    def _is_noun_of(self, deed: Deed, group: Group, sentence: Sentence) -> bool:
+        """Return True if a group names an action: `your search`, `the tending`, or its whole name."""
+        if set(deed.name.lower().split()) - _ARTICLES == group.all_words - _ARTICLES:
+            return True
+        if group.owner and group.owned_by() not in ([], [self._facts.after.you]):
+            return False
+        stem = deed.verb[:-1] if deed.verb.endswith("e") else deed.verb
+        is_noun = len(stem) > 2 and group.word.startswith(stem)  # noqa: PLR2004 - a verb
+        is_alone = len({other.action_id for other in self.deeds if other.verb == deed.verb}) == 1
+        about = group.of is not None and self._is_object(deed, group.of)
+        is_listed = group.tokens[0].word in words("the your our this that it")
+        return is_noun and group.head.tag == "noun" and is_listed and (about or (is_alone and group.of is None))
+
     def _is_object(self, deed: Deed, group: Group | None) -> bool:
         if group is None or not deed.thing:
             return False
@@ -309,6 +373,10 @@ class DeedClaims:
 
     def _claims_success(self, deed: Deed, clause: ProseClause, sentence: Sentence, result: str) -> bool:
         if not clause.is_asserted or clause.is_negative:
+            return False
+        told_words = {token.word for token in sentence.tokens}
+        if result == "untried" and clause.is_past and told_words & words("once ago before earlier when last"):
+            # It may be an action of an earlier turn.
             return False
         if result == "failed" and _MISSES & {token.word for token in sentence.tokens}:
             return False
@@ -538,9 +606,7 @@ class EndingClaims:
         # A narrator that does not know the end of the turn may guess that the run continues.
         wrong = wrong if self._facts.knows_status else wrong - _GUESSES
         if claimed & wrong or any(message in text for message in self._messages) or text in self._titles:
-            kind = self._facts.status.kind
-            expected = "the run has not ended" if kind == "ongoing" else f"the run has ended: {kind}"
-            yield WrongClaim("ending", sentence.strip(), expected)
+            yield WrongClaim("ending", sentence.strip(), self._expected())
 
     def _claimed_endings(self, clause: str) -> Iterator[str]:
         if not is_unsure(clause) and self._phrases.search("nothing_left", clause):
@@ -554,9 +620,13 @@ class EndingClaims:
 
     def _check_described_ending(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         """Check clauses that repeat the description of an ending: `the guests leave`."""
+        lone = _normalize(sentence.text)
         for ending, wanted in self._endings:
             if ending == self._facts.status.condition:
                 continue
+            if isinstance(wanted, str) and lone == verb_forms(wanted)[3]:
+                yield WrongClaim("ending", text.strip(), self._expected())
+                return
             for clause in sentence.clauses:
                 is_now = (
                     clause.is_asserted and not clause.is_negative and (self._is_past or not clause.is_past)
@@ -567,10 +637,12 @@ class EndingClaims:
                     else self._befalls(clause, wanted)
                 )
                 if is_now and is_told:
-                    kind = self._facts.status.kind
-                    expected = "the run has not ended" if kind == "ongoing" else f"the run has ended: {kind}"
-                    yield WrongClaim("ending", text.strip(), expected)
+                    yield WrongClaim("ending", text.strip(), self._expected())
                     return
+
+    def _expected(self) -> str:
+        kind = self._facts.status.kind
+        return "the run has not ended" if kind == "ongoing" else f"the run has ended: {kind}"
 
     def _befalls(self, clause: ProseClause, verb: str) -> bool:
         """Return True if the player does, or suffers, the verb that names an ending: `escaped`."""

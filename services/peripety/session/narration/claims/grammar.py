@@ -606,6 +606,9 @@ class _ClauseReader:
                 return False
             if governor.verb == "have" and clause.form == PARTICIPLE:
                 return True
+            if governor.verb == "have" and clause.form == GERUND and not clause.copied_subject:
+                # `they have her dancing`: it is their story.
+                return False
             if governor.base == "get" and clause.is_passive:
                 clause.is_negative |= governor.is_negative
                 clause.is_past = governor.is_past

@@ -288,8 +288,8 @@ class PresenceClaims:
             return False
         if self._names_place_of(sentence, absent):
             return near and clause.is_a("arrive", "give") and not clause.is_perfect
-        if clause.base == "be" and any(one.is_negated for one in clause.objects):
-            # `was no help to you`
+        if clause.base == "do" or (clause.base == "be" and any(one.is_negated for one in clause.objects)):
+            # `so clearly do you hear it`, `was no help to you`
             return False
         if clause.base == "be" and not clause.is_progressive:
             return near or {"back", "beside"} & set(clause.rest_words[:2]) != set()

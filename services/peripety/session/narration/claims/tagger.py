@@ -234,7 +234,7 @@ class _Tagger:
         )
         holder = self.tokens[place - 2].tag if place > 1 else ""
         is_bare = place > 2 and self.tokens[place - 3].tag in words("prep verb")  # noqa: PLR2004 - before `the x`
-        if kind in {"prep", "neg"} and not is_bare:
+        if (kind in {"prep", "neg"} or following.word in words("a an no")) and not is_bare:
             return "be"
         if holder in words("verb prep det adj") and not is_gerund:
             return "own"
