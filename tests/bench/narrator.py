@@ -45,7 +45,7 @@ def lines() -> Iterator[str]:
             f"{figures['flaws'] / figures['rounds']:.2f}",
         )
     yield ""
-    for name in ("contradictions", "honest"):
+    for name in ("contradictions", "honest", "counter"):
         for part, is_tuning in (("tuned on", True), ("held out", False)):
             found = _check(name, is_tuning=is_tuning)
             share = found[True] / found.total()
@@ -57,8 +57,10 @@ def lines() -> Iterator[str]:
         share = withheld / len(told)
         yield f"freer wordings, {kind}: {withheld} of {len(told)} withheld ({share:.1%})"
     yield ""
-    for name in ("literary", "unseen", "scenes_tuning", "scenes_sealed"):
-        yield from _measure_corpus(name)
+    for name in ("literary", "scenes_tuning", "scenes_sealed"):
+        yield from _measure_corpus(name, name)
+    yield from _measure_corpus("unseen, tuned on", "unseen", is_tuning=True)
+    yield from _measure_corpus("unseen, held out", "unseen", is_tuning=False)
     yield ""
     row = "{:12} {:>9} {:>9} {:>6} {:>29}".format
     first = next(case for case in cases("honest") if case.kind == "amount")
@@ -75,11 +77,11 @@ def lines() -> Iterator[str]:
             yield f"  {language}: the prose asserts the false claim in {left.repeated[language]} of {count}"
 
 
-def _measure_corpus(name: str) -> Iterator[str]:
+def _measure_corpus(title: str, name: str, *, is_tuning: bool | None = None) -> Iterator[str]:
     """Yield the shares of prose by other authors that are withheld, by kind."""
     checkers: dict[int, ClaimChecker] = {}
     found: Counter[tuple[str, str, bool]] = Counter()
-    for facts, label, kind, text in corpus(name):
+    for facts, label, kind, text in corpus(name, is_tuning=is_tuning):
         checker = checkers.setdefault(id(facts), ClaimChecker(facts))
         found[label, kind, bool(checker.check(text))] += 1
     for label in ("false", "true"):
@@ -87,7 +89,7 @@ def _measure_corpus(name: str) -> Iterator[str]:
         parts = {kind: (found[label, kind, True], found[label, kind, False]) for kind in sorted(kinds)}
         withheld, passed = (sum(part[place] for part in parts.values()) for place in (0, 1))
         told = ", ".join(f"{kind} {one} of {one + other}" for kind, (one, other) in parts.items())
-        yield f"{name} prose, {label}: {withheld} of {withheld + passed} withheld ({told})"
+        yield f"{title} prose, {label}: {withheld} of {withheld + passed} withheld ({told})"
 
 
 def _check(name: str, *, is_tuning: bool) -> Counter[bool]:

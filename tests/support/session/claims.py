@@ -124,12 +124,19 @@ def _state(world: _World, amount: int, pressure: int) -> dict[str, Any]:
     }
 
 
-def corpus(name: str) -> list[tuple[TurnFacts, str, str, str]]:
-    """Return the facts, the label (`true` or `false`), the kind and the text of each line of a corpus."""
+def corpus(name: str, *, is_tuning: bool | None = None) -> list[tuple[TurnFacts, str, str, str]]:
+    """Return the facts, the label (`true` or `false`), the kind and the text of each line of a corpus.
+
+    Args:
+        name: the corpus.
+        is_tuning: True for the situations of odd numbers, which tuned the checks; False for the others.
+    """
     rows = [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
     known = {row["situation"]: _facts_of(row) for row in rows if "spec" in row}
     return [
-        (known[row["situation"]], row["label"], row["kind"], row["text"]) for row in rows if "text" in row
+        (known[row["situation"]], row["label"], row["kind"], row["text"])
+        for row in rows
+        if "text" in row and is_tuning in {None, int(row["situation"][1:]) % 2 == 1}
     ]
 
 

@@ -286,6 +286,10 @@ def _join(items: Sequence[ProseWord | Group]) -> list[ProseWord | Group]:
 def _is_list(result: Sequence[ProseWord | Group], out: Sequence[ProseWord | Group], place: int) -> bool:
     """Return True if `and` joins two groups, and not two clauses."""
     following = out[place + 2] if place + 2 < len(out) else None
+    second = out[place + 1]
+    if isinstance(second, Group) and second.word in words("he she they") and result[-1:] and not second.owner:
+        # `after x and she comes`: a pronoun in this case begins a clause.
+        return False
     is_verb = isinstance(following, ProseWord) and (following.tag in words("verb be have do modal adv neg"))
     before = result[-2] if len(result) > 1 else None
     starts = before is None or (

@@ -48,7 +48,7 @@ _NAMELESS = (
 _MISSES = words(
     "miss misses missed fail fails failed but vain nothing not n't no without wide useless too never jammed"
 )
-_ANY = words("anyone anybody anything him her them")
+_ANY = words_of("sets", "indefinite")
 _OUTCOMES = {name: re.compile(text) for name, text in load_toml("vocabulary.toml")["outcomes"].items()}
 _CHANCE = re.compile(r'"(?:rand\w*|roll\w*|chance|dice|draw)"')
 
@@ -186,7 +186,11 @@ class DeedClaims:
         for deed in self.deeds:
             person = self._people.get(deed.thing)
             is_absent = person is not None and person not in sentence.named("entity")
-            is_named = not deed.thing or (person is not None and not is_absent) or f"{deed.action_id}/{deed.thing}" in named
+            is_named = (
+                not deed.thing
+                or (person is not None and not is_absent)
+                or f"{deed.action_id}/{deed.thing}" in named
+            )
             wrong = self._contradicted_whole(deed, sentence)
             if wrong is None and (is_named or has_nothing):
                 wrong = self._contradicted_result(deed, sentence)
@@ -298,7 +302,9 @@ class DeedClaims:
             return True
         if governor is None or not (clause.is_infinitive or clause.form == GERUND):
             return False
-        holds_back = governor.base in words("try attempt bother trouble dare care stir do think dream go come")
+        holds_back = governor.base in words(
+            "try attempt bother trouble dare care stir do think dream go come"
+        )
         refuses = governor.base in words("refuse decline forget neglect omit")
         is_own = self._is_yours(governor) and not governor.modal and not governor.subordinator
         return is_own and (governor.is_negative if holds_back else refuses and not governor.is_negative)
@@ -312,7 +318,7 @@ class DeedClaims:
             subject = clause.subject
             if subject is None or not clause.is_asserted or clause.modal or clause.copied_subject:
                 continue
-            if clause.subordinator or not self._is_noun_of(deed, subject, sentence):
+            if clause.subordinator or not self._is_noun_of(deed, subject):
                 continue
             told = " ".join([clause.base, *clause.rest_words])
             for name, value in (("good", True), ("bad", False)):
@@ -320,18 +326,20 @@ class DeedClaims:
                     return value is not clause.is_negative
         return None
 
-    def _is_noun_of(self, deed: Deed, group: Group, sentence: Sentence) -> bool:
+    def _is_noun_of(self, deed: Deed, group: Group) -> bool:
         """Return True if a group names an action: `your search`, `the tending`, or its whole name."""
         if set(deed.name.lower().split()) - _ARTICLES == group.all_words - _ARTICLES:
             return True
         if group.owner and group.owned_by() not in ([], [self._facts.after.you]):
             return False
-        stem = deed.verb[:-1] if deed.verb.endswith("e") else deed.verb
+        stem = deed.verb.removesuffix("e")
         is_noun = len(stem) > 2 and group.word.startswith(stem)  # noqa: PLR2004 - a verb
         is_alone = len({other.action_id for other in self.deeds if other.verb == deed.verb}) == 1
         about = group.of is not None and self._is_object(deed, group.of)
         is_listed = group.tokens[0].word in words("the your our this that it")
-        return is_noun and group.head.tag == "noun" and is_listed and (about or (is_alone and group.of is None))
+        return (
+            is_noun and group.head.tag == "noun" and is_listed and (about or (is_alone and group.of is None))
+        )
 
     def _is_object(self, deed: Deed, group: Group | None) -> bool:
         if group is None or not deed.thing:

@@ -308,7 +308,9 @@ def _late_or_dead(tokens: Sequence[ProseWord]) -> Iterator[str]:
             yield from (key for kind, key in named.refs if kind == "entity")
 
 
-_EARLIER = words("once before earlier when last yesterday first ago since already twice often until till then")
+_EARLIER = words(
+    "once before earlier when last yesterday first ago since already twice often until till then"
+)
 
 
 def _told_earlier(sentence: Sentence) -> bool:
@@ -355,7 +357,9 @@ class PossessionClaims:
         for clause in sentence.clauses:
             kept = self._kept(clause)
             for thing in kept if self._is_past or not clause.is_past else ():
-                if all(self._contradicts(thing, one, is_denied=False, clause=None) for one in clause.subjects()):
+                if all(
+                    self._contradicts(thing, one, is_denied=False, clause=None) for one in clause.subjects()
+                ):
                     yield self._contradiction(thing, text)
                     return
             is_earlier = clause.is_past and clause.is_perfect

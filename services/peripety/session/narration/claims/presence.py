@@ -345,6 +345,7 @@ class PresenceClaims:
             if (
                 owner is not None
                 and is_body
+                and not (clause.governor is not None and clause.governor.base in _SIGHTED)
                 and (not is_heard or self._is_near(clause))
                 and not clause.is_a("rest")
                 and (self._is_near(clause) or clause.senses & {"motion", "body", "contact"})
@@ -458,6 +459,8 @@ class PresenceClaims:
             )
 
     def _check_where(self, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
+        if clause.base == "be" and any(one.is_negated for one in clause.objects):
+            return
         if clause.is_negative:
             own = {key for word, one in clause.phrases if word in {"in", "at"} for key in one.keys("place")}
             for entity in clause.subjects() if clause.base == "be" and own else ():
@@ -543,7 +546,9 @@ class PresenceClaims:
             return None
         is_move = clause.is_a("move", "arrive") and not clause.is_passive
         is_carry = clause.base in _CARRIES and bool(clause.objects) and not clause.is_passive
-        is_body = any(one.word in _WORN and set(one.owned_by()) & set(clause.subjects()) for one in clause.objects)
+        is_body = any(
+            one.word in _WORN and set(one.owned_by()) & set(clause.subjects()) for one in clause.objects
+        )
         puts = (
             clause.base in _PUTS
             and not is_body

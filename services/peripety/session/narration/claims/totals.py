@@ -463,6 +463,9 @@ class TotalClaims:
             self._amounts.values(paths),
             {abs(step) for step in self._amounts.steps(paths) if step},
         )
+        if "short" in clause.rest_words and clause.base == "be":
+            # `you are two men short`
+            return False
         if not values or (
             clause.base in _NEEDS and not (clause.base in {"take", "save"} and role == "subject")
         ):

@@ -18,9 +18,11 @@ from support.session.sessions import outcome, played, scene_of
 
 CAUGHT, FALSE_ALARMS = 0.85, 0.01
 CAUGHT_PARAPHRASES = 0.9
+# By the author of the last changes, before them: similes, speech, negation, memories and what only might be.
+COUNTER_FALSE_ALARMS = 0.013
 CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.52, 0.01
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
-CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.38, 0.042
+CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.4, 0.031
 # By the author of the checks, before the checks were changed; the sealed half was only counted.
 CAUGHT_TUNING, TUNING_FALSE_ALARMS = 0.68, 0.01
 CAUGHT_SEALED, SEALED_FALSE_ALARMS = 0.62, 0.042
@@ -47,6 +49,10 @@ def test_sealed_contradictions_are_caught() -> None:
 
 def test_sealed_honest_sentences_pass() -> None:
     assert rate("honest") <= FALSE_ALARMS
+
+
+def test_other_honest_prose_passes() -> None:
+    assert rate("counter") <= COUNTER_FALSE_ALARMS
 
 
 def test_freer_wordings_are_caught_and_true_ones_pass() -> None:
@@ -119,6 +125,16 @@ def test_a_contradiction_names_the_sentence_and_the_fact(kind: str, prose: str, 
         ("You leave the gate alone.", "action"),
         ("You never touch the gate.", "action"),
         ("At last you have made it.", "ending"),
+        ("You drag the crate into the west room.", "presence"),
+        ("You put your back to the wall in the west room.", "presence"),
+        ("You wade through the west room.", "presence"),
+        ("The seal's in Beta's pocket.", "possession"),
+        ("Nobody holds the seal.", "possession"),
+        ("You will not hand over the badge.", "possession"),
+        ("You do not even try to open the gate.", "action"),
+        ("Nobody opens the gate.", "action"),
+        ("The repair goes off without a hitch.", "action"),
+        ("Your repair of the signal is a complete success.", "action"),
     ],
 )
 def test_a_sentence_is_read_as_a_scene(prose: str, kind: str) -> None:
@@ -138,6 +154,17 @@ def test_a_sentence_is_read_as_a_scene(prose: str, kind: str) -> None:
         "There is no one like Beta.",
         "Seven supplies left.",
         "It is a bargain, and you have made it: no one is to learn of it.",
+        "You searched the store once, long ago.",
+        "The repair comes to nothing.",
+        "You drag the crate through the east room.",
+        "You will not hand over the seal.",
+        "Nobody holds the lamp.",
+        "After Gamma and before the rain she comes back to you.",
+        "Gamma is no help to you.",
+        "Beta leaves you a place on the bench.",
+        "Beta hardly breathes.",
+        "One wrong step, and you are lost.",
+        "You are sure that you have lost.",
     ],
 )
 def test_a_scene_that_agrees_with_the_record_passes(prose: str) -> None:
