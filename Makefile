@@ -200,7 +200,7 @@ bench-page: $(VENV)/installed-dev native  ## Measure the first words on screen, 
 
 .PHONY: pictures
 pictures: $(VENV)/installed-dev native  ## Take pictures of every view of the page, in four sizes and two themes, and those of the tutorial
-	@PERIPETY_PICTURES=1 $(BIN)/python -m pytest --quiet --timeout=900 tests/integration/page/test_views.py
+	@PERIPETY_PICTURES=1 $(BIN)/python -m pytest --quiet --timeout=900 tests/integration/page/test_views.py tests/integration/page/test_approvals.py
 	@cp build/pictures/play-desktop-light.png docs/tutorials/page/play.png
 	@cp build/pictures/ending-phone-light.png docs/tutorials/page/ending.png
 

@@ -38,7 +38,7 @@ export function tMaybe(key: string, fallback: string): string {
 }
 
 export function number(value: number): string {
-  return numbers.format(value);
+  return numbers.format(value).replace("-", "−");
 }
 
 export function percent(share: number): string {

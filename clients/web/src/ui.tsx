@@ -3,8 +3,8 @@ import { Component, h } from "preact";
 import type { ComponentChildren, ComponentType, TargetedMouseEvent, TargetedSubmitEvent } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Problem, setToken } from "./api";
-import { number, t, tMaybe } from "./i18n";
-import { clean } from "./text";
+import { number, percent, t, tMaybe } from "./i18n";
+import { clean, words } from "./text";
 
 /** Returns a component that is drawn again only if a property has changed. */
 export function memo<P extends object>(Drawn: ComponentType<P>): ComponentType<P> {
@@ -110,6 +110,28 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
+/** A figure in a row of them. One without a value was not measured. */
+export function Figure({ name, value, note }: { name: string; value?: string; note?: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      {value === undefined ? <dd class="unmeasured">{t("unmeasured")}</dd> : <dd>{value}</dd>}
+      {note && <dd class="note-line">{note}</dd>}
+    </div>
+  );
+}
+
+export interface Coverage {
+  kind: string;
+  covered?: number;
+  reachable?: number;
+}
+
+export function CoverageFigure({ kind, covered = 0, reachable }: Coverage) {
+  const name = tMaybe(`coverage.${kind}`, t("coverage", { kind: words(kind) }));
+  return <Figure name={name} value={reachable ? percent(covered / reachable) : undefined} note={reachable ? t("of", { n: covered, all: reachable }) : ""} />;
+}
+
 /** A line of values over time. Its description holds the figures. */
 export function Spark({ values, label, large }: { values: number[]; label: string; large?: boolean }) {
   const width = large ? 320 : 96;
@@ -166,6 +188,7 @@ const ICONS = {
   close: "M5 5l10 10M15 5L5 15",
   undo: "M8 5L4 9l4 4M4 9h7a5 5 0 015 5v1",
   fork: "M6 4v12M6 10c0-3 8-1 8-6M6 16a0 0 0 010 0",
+  again: "M15.5 6.5A6.5 6.5 0 1016.5 10M15.7 3v3.7H12",
   send: "M4 10h11M11 5l5 5-5 5",
   wait: "M10 5v5l3 3M10 2.5a7.5 7.5 0 100 15 7.5 7.5 0 000-15",
   ask: "M7.5 7.5a2.5 2.5 0 113.6 2.2c-.8.4-1.1.9-1.1 1.8M10 14.5v.1M10 2.5a7.5 7.5 0 100 15 7.5 7.5 0 000-15",
@@ -207,7 +230,7 @@ export function Shares({ parts, label }: { parts: { kind: string; name: string; 
 }
 
 export function signed(value: number): string {
-  return value > 0 ? `+${number(value)}` : number(value).replace("-", "−");
+  return value > 0 ? `+${number(value)}` : number(value);
 }
 
 export function useTitle(title: string): void {

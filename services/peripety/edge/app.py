@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
@@ -87,7 +88,7 @@ async def create_app(config: Config, channels: ChannelPool, database: Database) 
     app.add_api_route("/health", _report_health, methods=["GET"], include_in_schema=False)
     app.add_api_route("/", _show_page, methods=["GET"], include_in_schema=False)
     app.add_api_route("/docs", _show_docs, methods=["GET"], include_in_schema=False)
-    app.mount("/static/edge", _RevalidatedFiles(directory=_STATIC))
+    app.mount("/static/edge", GZipMiddleware(_RevalidatedFiles(directory=_STATIC)))
     app.mount("/static/swagger", StaticFiles(packages=[("fastapi_swagger", "resources")]))
     app.include_router(ConnectRoutes(caller).router)  # the last one: its path has only parameters
     app.add_exception_handler(PeripetyError, handle_error)

@@ -1,14 +1,13 @@
 """Every view of the page: accessible, pictured in each size and theme, and deaf to markup in any text.
 
-Pictures are written to `build/pictures`, for people. The tests compare texts and boxes. `make pictures`
-takes those of all sizes and themes.
+`make pictures` and `make test-all` write pictures to `build/pictures`, for people. The tests compare texts
+and boxes.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from support.servers.browser import SIZES, visiting
+from support.servers.browser import LOOKS, visiting
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser
@@ -29,30 +28,14 @@ pytestmark = [
     pytest.mark.slow(reason="a browser"),
 ]
 
-PICTURES = Path("build/pictures")
-LOOKS = (
-    [(size, theme) for size in SIZES for theme in ("light", "dark")]
-    if os.environ.get("PERIPETY_PICTURES") == "1"
-    else [("phone", "light"), ("tablet", "dark"), ("wide", "light")]
-)
-"""Sizes and themes: all of them for `make pictures` and `make test-all`."""
 STORY: dict[str, Any] = json.loads(Path("examples/story.json").read_text(encoding="utf-8"))
 EXECUTES = Path("tests/data/page/executes.txt").read_text(encoding="utf-8").splitlines()
-LABELS = {
-    "state.time": {
-        "name": "Time",
-        "unit": "h",
-        "bands": [{"upto": 4, "word": "late"}, {"upto": 12, "word": "some"}, {"word": "early"}],
-    },
-    "state.trust": {"name": "Trust"},
+DESCRIPTION = Path("examples/description.txt").read_text(encoding="utf-8")
+CHANGES = {
+    "only write files below /srv/assistant.": "only write files below /srv/assistant and /srv/shared.",
+    "Forms must not be submitted without asking.": "",
 }
-MOVES: tuple[tuple[str, dict[str, str]], ...] = (
-    ("go", {"to": "middle"}),
-    ("ask_beta", {}),
-    ("read", {}),
-    ("go", {"to": "south"}),
-    ("search", {}),
-)
+"""Changes of the text of the policy, for its second version."""
 TELLING = [
     ("accepted", {"attempt_id": "a", "request_id": "r", "input": "I look for Beta.", "turn": 1}),
     (
@@ -80,10 +63,10 @@ class Games:
 
     Attributes:
         running: a game in progress.
-        ended: a game that was lost.
+        ended: a game that has ended.
         watched: a link to the game in progress.
-        scenario: its scenario.
-        policy: a compiled policy.
+        scenario: their scenario.
+        policy: a compiled policy with two versions.
         run: a run of generated tests.
     """
 
@@ -95,37 +78,34 @@ class Games:
     run: str
 
 
-async def _play(edge: EdgeClient, session_id: str, *, waits: bool) -> None:
-    for action_id, params in MOVES:
-        actions = [] if waits else [{"action_id": action_id, "params": params}]
-        async for _ in edge.events(f"/sessions/{session_id}/turns", {"actions": actions, "pov": "me"}):
-            pass
+async def _play(edge: EdgeClient, session_id: str, turns: int = 100) -> None:
+    """Play turns, or a game to its end."""
+    for number in range(turns):
+        _, session = await edge.get(f"/sessions/{session_id}")
+        legal = session.get("legal_actions")
+        if not legal:
+            return
+        actions = [{"action_id": legal[number % len(legal)]["action_id"]}]
+        async for event in edge.events(f"/sessions/{session_id}/turns", {"actions": actions}):
+            assert event.name != "error", event.data
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")
 async def games(edge: EdgeClient) -> Games:
     """One game in progress, one that has ended, and what the other views show."""
-    spec = STORY | {
-        "id": "pictured",
-        "labels": LABELS,
-        "opening": "It is late, and the store is locked.\n\nThree people have a key.",
-    }
-    spec["epilogues"] = {"late": "The store stays closed. No one asks for the key again."}
-    status, compiled = await edge.post("/scenarios/pictured/compile", spec)
+    status, spec = await edge.post("/scenarios/generate", {"description": DESCRIPTION, "seed": 3})
+    assert status == 200, spec
+    status, compiled = await edge.post(f"/scenarios/{spec['id']}/compile")
     assert status == 200, compiled
     scenario = compiled["scenario_id"]
     sessions = []
     for seed in (3, 4):
-        _, session = await edge.post("/sessions", {"scenario_id": scenario, "pov": "me", "seed": seed})
+        _, session = await edge.post("/sessions", {"scenario_id": scenario, "seed": seed})
         sessions.append(session["session_id"])
     running, ended = sessions
-    for action_id, params in MOVES[:2]:
-        body = {"actions": [{"action_id": action_id, "params": params}], "pov": "me"}
-        async for _ in edge.events(f"/sessions/{running}/turns", body):
-            pass
-    while (await edge.get(f"/sessions/{ended}"))[1]["status"]["kind"] == "ongoing":
-        await _play(edge, ended, waits=True)
-    _, link = await edge.post(f"/sessions/{running}/links", {"pov": "me"})
+    await _play(edge, running, 2)
+    await _play(edge, ended)
+    _, link = await edge.post(f"/sessions/{running}/links", {})
     return Games(
         running,
         ended,
@@ -137,22 +117,32 @@ async def games(edge: EdgeClient) -> Games:
 
 
 async def _compile_policy(edge: EdgeClient) -> str:
+    """Compile two versions of a policy, and return its id."""
     folder = Path("examples/policies/office")
-    body = {
-        "constitution": (folder / "constitution.md").read_text(encoding="utf-8"),
-        "tools": json.loads((folder / "tools.json").read_bytes()),
-        "foundation": json.loads((folder / "foundation.json").read_bytes()),
-        "options": {"mutation": False, "directed": False},
-    }
-    async for event in edge.events("/rpc/PolicyService/CompilePolicy", body):
-        if "compiled" in event.data:
-            return str(event.data["compiled"]["policy"]["policy_id"])
-    raise AssertionError
+    text = (folder / "constitution.md").read_text(encoding="utf-8")
+    changed = text
+    for old, new in CHANGES.items():
+        assert old in changed
+        changed = changed.replace(old, new)
+    policy_id = ""
+    for constitution in (text, changed):
+        body = {
+            "policy_id": policy_id,
+            "constitution": constitution,
+            "tools": json.loads((folder / "tools.json").read_bytes()),
+            "foundation": json.loads((folder / "foundation.json").read_bytes()),
+            "options": {"mutation": False, "directed": False},
+        }
+        async for event in edge.events("/rpc/PolicyService/CompilePolicy", body):
+            if "compiled" in event.data:
+                policy_id = event.data["compiled"]["policy"]["policy_id"]
+    assert policy_id
+    return policy_id
 
 
 async def _generate_tests(edge: EdgeClient, scenario: str) -> str:
     body = {
-        "task_description": "what the actions do",
+        "task_description": "What the actions do",
         "context": "scenario",
         "subject": {"scenario_id": scenario},
         "config": {"max_total_rounds": 1, "enable_global_refinement": False},
@@ -174,9 +164,12 @@ def _views(games: Games) -> dict[str, tuple[str, str]]:
         "rules": (f"#/inspect/{games.scenario}", ".graph svg"),
         "players": (f"#/inspect/{games.scenario}", ".tab"),
         "specification": (f"#/inspect/{games.scenario}", ".tab"),
-        "policy": (f"#/policies/{games.policy}", ".sentences"),
+        "policies": ("#/policies", ".cards .card"),
+        "policy": (f"#/policies/{games.policy}", ".changed-rule"),
+        "comparison": (f"#/policies/{games.policy}", ".changed-rule"),
         "approvals": ("#/policies/approvals", "#point-address"),
-        "tests": (f"#/tests/{games.run}", ".test-card"),
+        "task": ("#/tests", "form .button.primary"),
+        "tests": (f"#/tests/{games.run}", ".figures-row > :nth-child(5)"),
         "usage": ("#/usage", ".provider"),
     }
 
@@ -189,6 +182,8 @@ async def _show(visitor: Visitor, name: str, games: Games) -> None:
     await visitor.open(address)
     await visitor.page.wait_for_selector(selector)
     await visitor.page.wait_for_selector("article.turn.open", state="detached")
+    if name == "comparison":
+        await visitor.page.locator(".compare-choices").evaluate("(element) => element.scrollIntoView()")
     if name in _TABS:
         await visitor.page.get_by_role("tab", name=_TABS[name]).click()
         await visitor.page.wait_for_selector(
@@ -212,22 +207,37 @@ async def test_a_task_of_the_server_is_chosen_and_its_tests_arrive(
         assert await visitor.page.get_by_text("task.md").count() == 1
 
 
-@pytest.mark.parametrize(("size", "theme"), LOOKS)
-async def test_every_view_fits_and_is_accessible(
-    browser: Browser, edge: EdgeClient, games: Games, size: str, theme: str
-) -> None:
-    width, height = SIZES[size]
-    options = {"viewport": {"width": width, "height": height}, "color_scheme": theme}
+@pytest.mark.timeout(600)
+async def test_every_view_fits_and_is_accessible(browser: Browser, edge: EdgeClient, games: Games) -> None:
     found: list[str] = []
-    async with visiting(browser, edge.url, **options) as visitor:
-        for name in _views(games):
-            await _show(visitor, name, games)
-            await visitor.take_picture(PICTURES / f"{name}-{size}-{theme}.png")
-            found += [f"{name}: {violation}" for violation in await visitor.find_violations()]
-            wide = await visitor.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            if wide > 0:
-                found.append(f"{name}: {wide} pixels wider than the window")
+    async with visiting(browser, edge.url) as visitor:
+        for size, theme in LOOKS:
+            await visitor.put_on(size, theme)
+            for name in _views(games):
+                await _show(visitor, name, games)
+                found += await visitor.find_flaws(f"{name}-{size}-{theme}")
     assert not found
+
+
+async def test_versions_of_a_policy_differ_by_calls(browser: Browser, edge: EdgeClient, games: Games) -> None:
+    async with visiting(browser, edge.url) as visitor:
+        await _show(visitor, "comparison", games)
+        page = visitor.page
+        assert await page.locator(".verdict").inner_text() == "2 calls are decided differently"
+        rows = await page.locator("table.calls tbody tr").all_inner_texts()
+        assert any("/srv/shared" in row and row.index("deny") < row.index("allow") for row in rows)
+        assert any("web/submit_form" in row and row.index("escalate") < row.index("deny") for row in rows)
+        rules = page.locator(".changed-rule")
+        assert await rules.count() == 3
+        assert all("→" in text for text in await rules.all_inner_texts())
+        # The other direction takes away what this one allows.
+        before, after = page.get_by_label("Before"), page.get_by_label("After")
+        newest, oldest = await after.input_value(), await before.input_value()
+        await before.select_option(newest)
+        await page.get_by_text("Both decide every call the same.").wait_for()
+        assert await rules.count() == 0
+        await after.select_option(oldest)
+        await page.locator(".changed-rule.add", has_text="web.7.escalate").wait_for()
 
 
 async def test_a_language_from_right_to_left_turns_the_page_round(
@@ -247,7 +257,7 @@ async def test_a_language_from_right_to_left_turns_the_page_round(
         prose = page.locator("#turn-1 .prose p").first
         assert await prose.evaluate("(element) => getComputedStyle(element).direction") == "ltr"
         assert not await visitor.find_violations()
-        await visitor.take_picture(PICTURES / "play-desktop-rtl.png")
+        await visitor.take_picture("play-desktop-rtl")
         # The choice of the reader wins over that of the browser.
         await page.locator("header select").last.select_option("en")
         await page.get_by_role("link", name="Inspect").first.wait_for()
@@ -266,7 +276,7 @@ async def test_every_view_can_be_read_from_right_to_left(
             await visitor.page.wait_for_selector(selector)
             if name in tabs:
                 await visitor.page.get_by_role("tab", name=tabs[name]).click()
-            await visitor.take_picture(PICTURES / f"{name}-tablet-rtl.png")
+            await visitor.take_picture(f"{name}-tablet-rtl")
             assert await visitor.page.evaluate("document.documentElement.dir") == "rtl"
             wide = await visitor.page.evaluate("document.documentElement.scrollWidth - innerWidth")
             if wide > 0:
@@ -293,12 +303,11 @@ async def test_a_run_of_tests_shows_its_state(browser: Browser, edge: EdgeClient
         assert f"{rounds} round" in shown
 
 
-async def test_speech_dice_and_failures_are_told_apart(
-    browser: Browser, edge: EdgeClient, games: Games
-) -> None:
+async def test_speech_dice_and_failures_are_told_apart(browser: Browser, edge: EdgeClient) -> None:
     body = "".join(
         f"id: {n}.a\nevent: {name}\ndata: {json.dumps(data)}\n\n" for n, (name, data) in enumerate(TELLING, 1)
     )
+    session_id = await edge.start_session(STORY)
     async with visiting(browser, edge.url) as visitor:
         page = visitor.page
         served: list[str] = []
@@ -311,7 +320,7 @@ async def test_speech_dice_and_failures_are_told_apart(
                 await route.abort()
 
         await page.route("**/events?*", answer)
-        await visitor.open(f"#/play/{games.running}?pov=me")
+        await visitor.open(f"#/play/{session_id}?pov=me")
         turn = page.locator("#turn-1")
         await turn.locator(".roll").nth(1).wait_for()
         assert await turn.locator(".roll.success").inner_text() == "17\nNotice, Beta 17 against 12: success"
@@ -325,7 +334,7 @@ async def test_speech_dice_and_failures_are_told_apart(
         assert "the narrator took too long" in await turn.locator(".note").last.inner_text()
         assert await turn.locator(".said").inner_text() == "I look for Beta."
         await page.get_by_text("Connection lost").wait_for()
-        await visitor.take_picture(PICTURES / "telling-desktop-light.png")
+        await visitor.take_picture("telling-desktop-light")
         visitor.complaints[:] = [one for one in visitor.complaints if "ERR_FAILED" not in one]
 
 

@@ -7,19 +7,34 @@ import os
 import shutil
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from playwright.async_api import Browser, BrowserContext, Page
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 SIZES = {"phone": (360, 740), "tablet": (1024, 768), "desktop": (1440, 900), "wide": (2560, 1440)}
 """Widths and heights of the pictures."""
+TAKES_PICTURES = os.environ.get("PERIPETY_PICTURES") == "1"
+LOOKS: list[tuple[str, Literal["light", "dark"]]] = (
+    [(size, theme) for size in SIZES for theme in ("light", "dark")]
+    if TAKES_PICTURES
+    else [("phone", "light"), ("tablet", "dark")]
+)
+"""Sizes and themes that are checked: all of them for `make pictures` and `make test-all`."""
+_PICTURES = Path("build/pictures")
+# Violations only: axe would list every element that is in order, too.
+_FIND_VIOLATIONS = """async () => {
+  const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+  const { violations } = await axe.run({ runOnly: tags, resultTypes: ["violations"] });
+  const tell = (id, node) => `${id}: ${node.target} ${node.failureSummary}`;
+  return violations.flatMap(({ id, nodes }) => nodes.map((node) => tell(id, node)));
+}"""
 
 
 @asynccontextmanager
@@ -100,15 +115,21 @@ class Visitor:
 
     async def find_violations(self) -> list[str]:
         """Return what axe finds against WCAG 2.2 AA."""
-        from axe_playwright_python.async_playwright import Axe  # noqa: PLC0415 - a tool for tests that may be missing
+        from axe_playwright_python.base import AXE_SCRIPT  # noqa: PLC0415 - a tool for tests that may be missing
 
-        tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-        results = await Axe().run(self.page, options={"runOnly": tags})
-        return [
-            f"{found['id']}: {node['target']} {node['failureSummary']}"
-            for found in results.response["violations"]
-            for node in found["nodes"]
-        ]
+        if not await self.page.evaluate("'axe' in window"):
+            await self.page.evaluate(AXE_SCRIPT)
+        found: list[str] = await self.page.evaluate(_FIND_VIOLATIONS)
+        return found
+
+    async def find_flaws(self, look: str) -> list[str]:
+        """Take a picture, and return what axe finds, and whether the view is wider than the window."""
+        await self.take_picture(look)
+        found = await self.find_violations()
+        wide = await self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        if wide > 0:
+            found.append(f"{wide} pixels wider than the window")
+        return [f"{look}: {flaw}" for flaw in found]
 
     async def check_harmless(self) -> None:
         """Fail if a text was executed, became an element, or can reorder the text around it."""
@@ -120,9 +141,16 @@ class Visitor:
         # Marks that reorder the text around them, and terminal sequences, are gone.
         assert not set("\u202e\u2066\x1b\x07") & set(await self.page.locator("#main").inner_text())
 
-    async def take_picture(self, path: Path) -> None:
-        """Store a picture of the window, with the folders that its path needs."""
-        await self.page.screenshot(path=path, animations="disabled")
+    async def put_on(self, size: str, theme: Literal["light", "dark"]) -> None:
+        """Change the size of the window, and the theme that the system prefers."""
+        width, height = SIZES[size]
+        await self.page.set_viewport_size({"width": width, "height": height})
+        await self.page.emulate_media(color_scheme=theme)
+
+    async def take_picture(self, name: str) -> None:
+        """Store a picture of the window in `build/pictures`, if pictures are taken."""
+        if TAKES_PICTURES:
+            await self.page.screenshot(path=_PICTURES / f"{name}.png", animations="disabled")
 
 
 @asynccontextmanager

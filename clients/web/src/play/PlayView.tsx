@@ -149,7 +149,7 @@ function OpenGame({ game, source }: { game: Game; source: Source }) {
         </div>
       )}
       {!isNarrow && (
-        <aside class="side" aria-label={t("side")}>
+        <aside class="side" aria-label={t("side")} tabIndex={0}>
           {(source.isOwner || opened.seatId) && <div class="side-actions">{actions}</div>}
           <div class="side-standing">{standing}</div>
         </aside>
@@ -240,7 +240,7 @@ function GameBar({
             <span class="tool-text">{t("links")}</span>
           </button>
           <button class="button plain small" onClick={onAgain}>
-            <Icon name="fork" />
+            <Icon name="again" flip />
             <span class="tool-text">{t("again")}</span>
           </button>
           <a class="button plain small" href={`#/inspect/${session.scenario_id}`}>

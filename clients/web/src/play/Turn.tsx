@@ -1,5 +1,5 @@
 // One turn: the decision, its results, and the telling.
-import { number, t } from "../i18n";
+import { number, t, tMaybe } from "../i18n";
 import { clean, words } from "../text";
 import type { Cause, Roll, Story } from "../types";
 import { Icon, memo, signed } from "../ui";
@@ -68,7 +68,7 @@ export const Turn = memo(function Turn({
         {!turn.committed && !turn.prose && <p class="telling" aria-hidden="true" />}
       </div>
       {turn.retracted && !turn.committed && <p class="note" dir="auto">{t("retracted")}</p>}
-      {turn.degraded && <p class="note" dir="auto">{t("degraded", { reason: clean(turn.degraded) })}</p>}
+      {turn.degraded && <p class="note" dir="auto">{t("degraded", { reason: tMaybe(`degraded.${turn.degraded}`, words(turn.degraded)) })}</p>}
     </article>
   );
 });

@@ -108,7 +108,7 @@ function addToTurn(turn: TurnView, event: ServerEvent): TurnView {
         speeches: [...turn.speeches, { entity: data.entity_id, text: data.utterance, at: turn.prose.length }],
       };
     case "degraded":
-      return { ...turn, degraded: data.message ?? data.reason ?? "" };
+      return { ...turn, degraded: data.reason ?? "" };
     case "diff":
       return {
         ...turn,

@@ -24,6 +24,8 @@ export interface Game {
 export type GameState = { state: "loading" } | { state: "failed"; problem: Problem; retry: () => void } | (Game & { state: "ready" });
 
 const FLUSH_MS = 16;
+/** Past turns arrive at once, and are drawn together. */
+const REPLAY_MS = 100;
 
 export function useGame(source: Source): GameState {
   const [opened, setOpened] = useState<Opened>();
@@ -71,7 +73,8 @@ export function useGame(source: Source): GameState {
       await refresh();
       for await (const event of source.events(signal, setConnected)) {
         queue.push(event);
-        timer ||= setTimeout(flush, FLUSH_MS) as unknown as number;
+        const isPast = event.data.turn <= (latest.current?.session.turn ?? 0);
+        timer ||= setTimeout(flush, isPast ? REPLAY_MS : FLUSH_MS) as unknown as number;
       }
     };
     run().catch(fail);

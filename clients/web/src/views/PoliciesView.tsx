@@ -1,34 +1,23 @@
-// Policies: each sentence beside its rules in English, a call to try, and what differs from another policy.
+// Policies: each sentence beside its rules in English, a call to try, and the differences of versions.
 import type { TargetedSubmitEvent } from "preact";
 import { useState } from "preact/hooks";
 import { rpc, Problem, type Finding } from "../api";
-import { date, percent, t, tMaybe } from "../i18n";
-import { clean, words } from "../text";
-import { Empty, ProblemBox, Skeleton, toProblem, useLoaded, useTitle } from "../ui";
+import { date, percent, t } from "../i18n";
+import { clean } from "../text";
+import { CoverageFigure, Empty, Figure, ProblemBox, Skeleton, toProblem, useLoaded, useTitle, type Coverage } from "../ui";
 import { ApprovalsView } from "./ApprovalsView";
-import { Call, callText, DecisionWord, type Decided, type Decision, type Request } from "./policyCalls";
-
-interface Summary {
-  policy_id: string;
-  policy_hash: string;
-  rules?: number;
-  scenarios?: number;
-  create_time?: string;
-}
-
-interface Sentence {
-  sentence?: string;
-  rules?: { rule_id: string; text: string; decided?: Decided; nearest?: Decided }[];
-}
+import { ComparePolicies } from "./ComparePolicies";
+import { Call, DecisionWord, RuleText, type Decision, type Request, type Sentence, type Summary } from "./policyCalls";
 
 interface Policy {
   policy_id: string;
   policy_hash: string;
+  document: { name?: string };
   scenarios?: { description: string; request: Request; expected: string }[];
   verification?: {
     passed?: number;
     failed?: number;
-    coverage?: { kind: string; covered?: number; reachable?: number }[];
+    coverage?: Coverage[];
     mutation?: { score?: number; killed?: number; survived?: number };
   };
   create_time?: string;
@@ -112,22 +101,23 @@ function Opened({ id, others }: { id: string; others: Summary[] }) {
   const { policy, sentences, findings } = found.value;
   const missing = sentences.filter((one) => !one.rules?.length);
   const report = policy.verification;
+  const verified = (report?.passed ?? 0) + (report?.failed ?? 0);
   return (
     <main id="main" class="page stack">
       <header class="stack-small">
         <p class="quiet">
           <a href="#/policies">{t("nav.policies")}</a>
         </p>
-        <h1>{clean(policy.policy_id)}</h1>
+        <h1 dir="auto">{clean(policy.document.name || policy.policy_id)}</h1>
         <p class="quiet small">
-          {t("version")} <code>{policy.policy_hash.slice(0, 12)}</code> · {date(policy.create_time)}
+          <code dir="ltr">{clean(policy.policy_id)}</code> · {t("version")} <code>{policy.policy_hash.slice(0, 12)}</code> · {date(policy.create_time)}
         </p>
       </header>
       {report && (
         <dl class="figures-row">
-          <Figure name={t("policies.passed")} value={t("policies.of", { n: report.passed ?? 0, all: (report.passed ?? 0) + (report.failed ?? 0) })} />
+          <Figure name={t("policies.passed")} value={verified ? t("of", { n: report.passed ?? 0, all: verified }) : undefined} />
           {(report.coverage ?? []).map((one) => (
-            <Figure key={one.kind} name={t("policies.coverage", { kind: one.kind.replace(/_/g, " ") })} value={share(one.covered, one.reachable)} />
+            <CoverageFigure key={one.kind} {...one} />
           ))}
           {report.mutation && <Figure name={t("policies.mutation")} value={percent(report.mutation.score ?? 0)} />}
         </dl>
@@ -144,12 +134,13 @@ function Opened({ id, others }: { id: string; others: Summary[] }) {
               <div class="stack-small">
                 {(one.rules ?? []).map((rule) => (
                   <div key={rule.rule_id} class="rule" dir="auto">
-                    <p>{clean(rule.text)}</p>
-                    <p class="quiet small">
-                      <code>{clean(rule.rule_id)}</code>
-                      {rule.decided && <> · {t("policies.example")} <Call decided={rule.decided} /></>}
-                      {rule.nearest && <> · {t("policies.nearest")} <Call decided={rule.nearest} /></>}
+                    <p>
+                      <RuleText text={rule.text} />
                     </p>
+                    <ul class="calls small" aria-label={t("policies.examples", { rule: clean(rule.rule_id) })}>
+                      {rule.decided && <Call decided={rule.decided} />}
+                      {rule.nearest && <Call decided={rule.nearest} />}
+                    </ul>
                   </div>
                 ))}
                 {!one.rules?.length && <p class="warn-text">{t("policies.notfollowed")}</p>}
@@ -175,21 +166,8 @@ function Opened({ id, others }: { id: string; others: Summary[] }) {
         </ul>
       </section>
       <TryCall id={id} policy={policy} />
-      <Compare id={id} others={others} />
+      <ComparePolicies id={id} others={others} />
     </main>
-  );
-}
-
-function share(part = 0, whole = 0): string {
-  return whole ? percent(part / whole) : "–";
-}
-
-function Figure({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
   );
 }
 
@@ -214,9 +192,9 @@ function TryCall({ id, policy }: { id: string; policy: Policy }) {
   return (
     <section class="stack-small">
       <h2>{t("policies.try")}</h2>
-      <form class="stack-small" onSubmit={submit}>
+      <form class="stack-small form" onSubmit={submit}>
         <label for="call">{t("policies.call")}</label>
-        <textarea id="call" class="field code" rows={7} dir="ltr" spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        <textarea id="call" class="field code" rows={9} dir="ltr" spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
         <div class="buttons">
           <button class="button primary">{t("policies.decide")}</button>
           <p role="status">
@@ -238,55 +216,6 @@ function TryCall({ id, policy }: { id: string; policy: Policy }) {
         )}
       </form>
       {problem && <ProblemBox problem={problem} />}
-    </section>
-  );
-}
-
-function Compare({ id, others }: { id: string; others: Summary[] }) {
-  const [found, setFound] = useState<{ equivalent?: boolean; changes?: { witness: Request; before: Decision; after: Decision }[]; rule_changes?: { kind: string; rule_id: string }[] }>();
-  const [problem, setProblem] = useState<Problem>();
-  if (!others.length) return null;
-  const compare = async (other: string) => {
-    setFound(undefined);
-    if (!other) return;
-    try {
-      setFound(await rpc("PolicyService/DiffPolicies", { before: { policy_id: other }, after: { policy_id: id } }));
-    } catch (error) {
-      setProblem(toProblem(error));
-    }
-  };
-  return (
-    <section class="stack-small">
-      <h2>{t("policies.compare")}</h2>
-      <label class="stack-small">
-        <span>{t("policies.before")}</span>
-        <select class="field" onChange={(event) => compare(event.currentTarget.value)}>
-          <option value="">{t("compare.choose")}</option>
-          {others.map((one) => (
-            <option key={one.policy_id} value={one.policy_id}>
-              {clean(one.policy_id)}
-            </option>
-          ))}
-        </select>
-      </label>
-      {problem && <ProblemBox problem={problem} />}
-      {found &&
-        (found.equivalent ? (
-          <p>{t("policies.equivalent")}</p>
-        ) : (
-          <ul class="notes">
-            {(found.rule_changes ?? []).map((one) => (
-              <li key={`${one.kind}-${one.rule_id}`}>
-                {tMaybe(`patch.${one.kind}`, words(one.kind))} <code>{clean(one.rule_id)}</code>
-              </li>
-            ))}
-            {(found.changes ?? []).map((one, index) => (
-              <li key={index}>
-                <code>{callText(one.witness)}</code>: <DecisionWord decision={one.before.decision} /> → <DecisionWord decision={one.after.decision} />
-              </li>
-            ))}
-          </ul>
-        ))}
     </section>
   );
 }

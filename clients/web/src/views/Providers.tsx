@@ -85,7 +85,7 @@ function LimitRow({ limit }: { limit: Limit }) {
         ) : (
           <>
             <meter min={0} max={limit.limit} high={limit.limit * 0.8} value={used} aria-hidden="true" />
-            {t("policies.of", { n: show(used), all: show(limit.limit) })}
+            {t("of", { n: show(used), all: show(limit.limit) })}
           </>
         )}
       </dd>

@@ -6,7 +6,7 @@ import { date, number, percent, t, tMaybe } from "../i18n";
 import { go } from "../router";
 import { capitalize, clean, words } from "../text";
 import type { ScenarioSummary } from "../types";
-import { Empty, ProblemBox, Skeleton, toProblem, useLoaded, useTitle } from "../ui";
+import { CoverageFigure, Empty, Figure, ProblemBox, Skeleton, toProblem, useLoaded, useTitle, type Coverage } from "../ui";
 
 interface RunSummary {
   run_id: string;
@@ -52,7 +52,7 @@ interface Reflection {
 }
 
 interface Quality {
-  coverage?: { kind: string; covered?: number; reachable?: number }[];
+  coverage?: Coverage[];
   mutation?: { killed?: number; survived?: number; equivalent?: number; score?: number; survivors?: { operator: string; path: string; before?: unknown; after?: unknown }[] };
   counting_tests?: number;
 }
@@ -249,6 +249,7 @@ function RunView({ id }: { id: string }) {
   }, [id]);
   const done = run.stats !== undefined;
   const mutation = run.quality?.mutation;
+  const faults = (mutation?.killed ?? 0) + (mutation?.survived ?? 0);
   return (
     <main id="main" class="page stack">
       <header class="stack-small">
@@ -278,13 +279,21 @@ function RunView({ id }: { id: string }) {
       {run.error && <ProblemBox problem={run.error} />}
       {run.categories.length > 0 && <Categories run={run} />}
       <dl class="figures-row">
-        <Figure name={t("tests.measured")} value={mutation ? percent(mutation.score ?? 0) : "–"} note={mutation ? t("tests.killed", { n: mutation.killed ?? 0, all: (mutation.killed ?? 0) + (mutation.survived ?? 0) }) : t("tests.unmeasured")} />
-        <Figure name={t("tests.opinion")} value={run.stats?.comprehensiveness_score ? t("tests.score", { n: run.stats.comprehensiveness_score }) : "–"} note={t("tests.opinion.about")} />
+        <Figure
+          name={t("tests.measured")}
+          value={faults ? percent(mutation!.score ?? 0) : undefined}
+          note={faults ? t("tests.killed", { n: mutation!.killed ?? 0, all: faults }) : ""}
+        />
+        <Figure
+          name={t("tests.opinion")}
+          value={run.stats?.comprehensiveness_score ? t("tests.score", { n: run.stats.comprehensiveness_score }) : undefined}
+          note={t("tests.opinion.about")}
+        />
         <Figure name={t("tests.tests")} value={number(run.tests.length)} note={run.quality ? t("tests.counting", { n: run.quality.counting_tests ?? 0 }) : t("tests.duplicates", { n: run.duplicates })} />
         {done && <Figure name={t("tests.rounds")} value={number(run.stats!.total_rounds ?? 0)} note={tMaybe(`stopped.${run.stats!.stopped_by}`, words(run.stats!.stopped_by ?? ""))} />}
         {done && <Figure name={t("tests.tokens")} value={number(run.stats!.total_tokens_used ?? 0)} note={t("tests.tokens.about")} />}
         {(run.quality?.coverage ?? []).map((one) => (
-          <Figure key={one.kind} name={t("policies.coverage", { kind: words(one.kind) })} value={one.reachable ? percent((one.covered ?? 0) / one.reachable) : "–"} note="" />
+          <CoverageFigure key={one.kind} {...one} />
         ))}
       </dl>
       {(mutation?.survivors ?? []).length > 0 && (
@@ -367,15 +376,5 @@ function Categories({ run }: { run: Run }) {
         );
       })}
     </ol>
-  );
-}
-
-function Figure({ name, value, note }: { name: string; value: string; note: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-      {note && <dd class="note-line">{note}</dd>}
-    </div>
   );
 }

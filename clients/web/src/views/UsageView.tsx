@@ -2,7 +2,7 @@
 import { rpc } from "../api";
 import { number, percent, t } from "../i18n";
 import { clean, words } from "../text";
-import { Empty, ProblemBox, Skeleton, useLoaded, useTitle } from "../ui";
+import { Empty, Figure, ProblemBox, Skeleton, useLoaded, useTitle } from "../ui";
 import { Providers } from "./Providers";
 import { ScriptedCalls } from "./ScriptedCalls";
 
@@ -69,11 +69,11 @@ export default function UsageView() {
 function Sum({ row }: { row?: Row }) {
   const tokens = row?.usage?.tokens ?? {};
   const input = tokens.input_tokens ?? 0;
-  const figures: [string, string][] = [
+  const figures: [string, string | undefined][] = [
     [t("usage.calls"), number(row?.usage?.calls ?? 0)],
     [t("usage.input"), number(input)],
     [t("usage.output"), number(tokens.output_tokens ?? 0)],
-    [t("usage.cached"), input ? percent((tokens.cache_read_tokens ?? 0) / input) : "–"],
+    [t("usage.cached"), input ? percent((tokens.cache_read_tokens ?? 0) / input) : undefined],
     [t("usage.hits"), number(row?.response_cache_hits ?? 0)],
     [t("usage.cost"), money(row?.usage?.cost)],
     [t("usage.saved"), money(row?.usage?.cache_savings)],
@@ -81,10 +81,7 @@ function Sum({ row }: { row?: Row }) {
   return (
     <dl class="figures-row">
       {figures.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
+        <Figure key={name} name={name} value={value} />
       ))}
     </dl>
   );

@@ -1,4 +1,4 @@
-// Calls of tools, and the decisions about them.
+// Policies and their rules, calls of tools, and the decisions about them.
 import { clean } from "../text";
 
 export interface Request {
@@ -20,12 +20,44 @@ export interface Decided {
   decision: Decision;
 }
 
+/** A rule in English, with a call that it decides and one that it just misses. */
+export interface Rule {
+  rule_id: string;
+  text: string;
+  decided?: Decided;
+  nearest?: Decided;
+}
+
+export interface Sentence {
+  sentence?: string;
+  rules?: Rule[];
+}
+
+/** A stored policy in one version. */
+export interface Source {
+  policy_id: string;
+  policy_hash: string;
+}
+
+export interface Summary extends Source {
+  rules?: number;
+  scenarios?: number;
+  create_time?: string;
+}
+
 export function Call({ decided }: { decided: Decided }) {
   return (
-    <span class="call">
-      <code>{callText(decided.request)}</code> <DecisionWord decision={decided.decision.decision} />
-    </span>
+    <li class="call">
+      <DecisionWord decision={decided.decision.decision} />
+      <code dir="ltr">{callText(decided.request)}</code>
+    </li>
   );
+}
+
+/** The English of a rule, with its names as code. */
+export function RuleText({ text }: { text: string }) {
+  const parts = clean(text).split("`");
+  return <>{parts.map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part))}</>;
 }
 
 export function callText(request: Request): string {
