@@ -111,11 +111,11 @@ export function Empty({ title, children }: { title: string; children?: Component
 }
 
 /** A figure in a row of them. One without a value was not measured. */
-export function Figure({ name, value, note }: { name: string; value?: string; note?: string }) {
+export function Figure({ name, value, note, missing }: { name: string; value?: string; note?: string; missing?: string }) {
   return (
     <div>
       <dt>{name}</dt>
-      {value === undefined ? <dd class="unmeasured">{t("unmeasured")}</dd> : <dd>{value}</dd>}
+      {value === undefined ? <dd class="unmeasured">{missing ?? t("unmeasured")}</dd> : <dd>{value}</dd>}
       {note && <dd class="note-line">{note}</dd>}
     </div>
   );

@@ -142,6 +142,7 @@ async def _compile_policy(edge: EdgeClient) -> str:
 
 async def _generate_tests(edge: EdgeClient, scenario: str) -> str:
     body = {
+        "task_id": "Actions",
         "task_description": "What the actions do",
         "context": "scenario",
         "subject": {"scenario_id": scenario},
@@ -224,7 +225,7 @@ async def test_versions_of_a_policy_differ_by_calls(browser: Browser, edge: Edge
         await _show(visitor, "comparison", games)
         page = visitor.page
         assert await page.locator(".verdict").inner_text() == "2 calls are decided differently"
-        rows = await page.locator("table.calls tbody tr").all_inner_texts()
+        rows = await page.locator(".changed-calls li").all_inner_texts()
         assert any("/srv/shared" in row and row.index("deny") < row.index("allow") for row in rows)
         assert any("web/submit_form" in row and row.index("escalate") < row.index("deny") for row in rows)
         rules = page.locator(".changed-rule")

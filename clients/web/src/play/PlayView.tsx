@@ -149,9 +149,11 @@ function OpenGame({ game, source }: { game: Game; source: Source }) {
         </div>
       )}
       {!isNarrow && (
-        <aside class="side" aria-label={t("side")} tabIndex={0}>
+        <aside class="side" aria-label={t("side")}>
           {(source.isOwner || opened.seatId) && <div class="side-actions">{actions}</div>}
-          <div class="side-standing">{standing}</div>
+          <div class="side-standing" role="group" aria-label={t("standing")} tabIndex={0}>
+            {standing}
+          </div>
         </aside>
       )}
       {sheet === "actions" && (

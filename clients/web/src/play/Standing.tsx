@@ -81,8 +81,6 @@ function Scale({ quantity }: { quantity: Quantity }) {
   );
 }
 
-const KIND_NAMES = { clue: "facts.clue", statement: "facts.statement", promise: "facts.promise", place: undefined, fact: undefined } as const;
-
 export function Facts({ session, story }: { session: Session; story: Story }) {
   const facts = factsOf(session, story);
   if (!facts.length) return null;
@@ -95,7 +93,7 @@ export function Facts({ session, story }: { session: Session; story: Story }) {
         {facts.map((fact) => (
           <div key={fact.path} class={`fact ${fact.kind}`}>
             <dt>
-              <bdi>{fact.name || t(KIND_NAMES[fact.kind] ?? "facts")}</bdi>
+              <bdi>{fact.name}</bdi>
             </dt>
             <dd dir="auto">{fact.text}</dd>
           </div>

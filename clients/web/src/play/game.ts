@@ -1,5 +1,6 @@
 // A game as the page shows it: events of a session become turns, quantities and facts.
 import type { ServerEvent } from "../api";
+import { t } from "../i18n";
 import { capitalize, clean, formatPath, parsePath, words, type Segment } from "../text";
 import type { ActionCall, Change, LogLine, Roll, RunStatus, Session, Story } from "../types";
 
@@ -147,13 +148,26 @@ export interface Fact {
   text: string;
 }
 
-/** Returns the name of a path for readers: its label, else its last words. */
+const KINDS: Record<string, Fact["kind"]> = {
+  places: "place",
+  clues: "clue",
+  statements: "statement",
+  promises: "promise",
+};
+
+function kindOf(segments: readonly Segment[]): Fact["kind"] {
+  return (segments.length === 3 && KINDS[String(segments[1])]) || "fact";
+}
+
+/** Returns the name of a path for readers: its label, else its last words. The ids of texts are not for players. */
 export function nameOf(story: Story, path: string): string {
   const label = story.labels[path];
   if (label) return clean(label.name);
   const segments = parsePath(path);
   const last = segments[segments.length - 1] ?? path;
-  if (segments.length === 3 && segments[1] === "places") return nameOfId(story, String(last));
+  const kind = kindOf(segments);
+  if (kind === "place") return nameOfId(story, String(last));
+  if (kind !== "fact") return t(`facts.${kind}`);
   if (typeof last === "number") return `${words(String(segments[segments.length - 2] ?? ""))} ${last + 1}`;
   return capitalize(words(last));
 }
@@ -234,27 +248,13 @@ export function quantitiesOf(session: Session, story: Story, turns: Turns): Quan
   return found.sort((a, b) => Number(b.isFollowed) - Number(a.isFollowed));
 }
 
-const KINDS: Record<string, Fact["kind"]> = {
-  places: "place",
-  clues: "clue",
-  statements: "statement",
-  promises: "promise",
-};
-
-/** Returns the name that a label gives to a path; empty without one, because the ids of texts are not for players. */
-function labelOf(story: Story, path: string): string {
-  return clean(story.labels[path]?.name ?? "");
-}
-
 /** Lists what else is visible: places, clues, statements, promises and other texts. */
 export function factsOf(session: Session, story: Story): Fact[] {
   const found: Fact[] = [];
   for (const [segments, value] of leaves(session.state, ["state"])) {
     if (typeof value === "number" || value === null || value === "") continue;
     const path = formatPath(segments);
-    const kind = (segments.length === 3 && KINDS[String(segments[1])]) || "fact";
-    const name = kind === "place" ? nameOfId(story, String(segments[2])) : kind === "fact" ? nameOf(story, path) : labelOf(story, path);
-    found.push({ path, kind, name, text: showValue(story, value) });
+    found.push({ path, kind: kindOf(segments), name: nameOf(story, path), text: showValue(story, value) });
   }
   return found;
 }

@@ -115,32 +115,15 @@ function Differences({ before, after }: { before: Source; after: Source }) {
         {diff.equivalent ? t("policies.equivalent") : changes.length ? t("policies.differ", { n: changes.length }) : t("policies.unproved")}
       </p>
       {changes.length > 0 && (
-        <div class="scroll" tabIndex={0} role="region" aria-label={t("policies.differ", { n: changes.length })}>
-          <table class="table calls">
-            <thead>
-              <tr>
-                <th scope="col">{t("policies.onecall")}</th>
-                <th scope="col">{t("compare.before")}</th>
-                <th scope="col">{t("compare.after")}</th>
-              </tr>
-            </thead>
-            <tbody>
-              {changes.map((one, index) => (
-                <tr key={index}>
-                  <td>
-                    <code dir="ltr">{callText(one.witness)}</code>
-                  </td>
-                  <td>
-                    <Outcome decision={one.before} />
-                  </td>
-                  <td>
-                    <Outcome decision={one.after} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <ul class="changed-calls">
+          {changes.map((one, index) => (
+            <li key={index}>
+              <code dir="ltr">{callText(one.witness)}</code>
+              <Outcome name={t("compare.before")} decision={one.before} />
+              <Outcome name={t("compare.after")} decision={one.after} />
+            </li>
+          ))}
+        </ul>
       )}
       {rules.length > 0 && <h3 class="changes-title">{t("policies.changes", { n: rules.length })}</h3>}
       <ul class="changed-rules">
@@ -184,12 +167,13 @@ function Differences({ before, after }: { before: Source; after: Source }) {
   );
 }
 
-function Outcome({ decision }: { decision: Decision }) {
+function Outcome({ name, decision }: { name: string; decision: Decision }) {
   return (
-    <>
+    <p>
+      <span class="quiet small">{name}</span>
       <DecisionWord decision={decision.decision} />
-      <span class="quiet small by">{decision.rule_id ? <code dir="ltr">{clean(decision.rule_id)}</code> : t("policies.default")}</span>
-    </>
+      <span class="quiet small">{decision.rule_id ? <code dir="ltr">{clean(decision.rule_id)}</code> : t("policies.default")}</span>
+    </p>
   );
 }
 

@@ -137,7 +137,7 @@ function Start() {
                 <li key={one.run_id} class="card">
                   <a class="card-link" href={`#/tests/${one.run_id}`}>
                     <span class="card-title" dir="auto">
-                      {clean(one.task_id || one.run_id)}
+                      {clean(one.task_id || t("tests.run", { id: one.run_id.slice(0, 8) }))}
                     </span>
                     <span class="card-text">
                       <span>{t("tests.count", { n: one.total_tests ?? 0 })}</span>
@@ -159,6 +159,11 @@ function phaseWord(phase = ""): string {
   return phase ? tMaybe(`phase.${phase}`, words(phase)) : "";
 }
 
+function shorten(title: string): string {
+  return title.length > MAX_TITLE ? `${title.slice(0, MAX_TITLE).trimEnd()}…` : title;
+}
+
+const MAX_TITLE = 60;
 const SCENARIO = "scenario:";
 const TASK = "task:";
 
@@ -205,7 +210,7 @@ function StartForm({ scenarios, tasks }: { scenarios: ScenarioSummary[]; tasks: 
             <optgroup label={t("tests.tasks")}>
               {tasks.map((one) => (
                 <option key={one.task_id} value={TASK + one.task_id}>
-                  {clean(one.title)}
+                  {shorten(clean(one.title))}
                 </option>
               ))}
             </optgroup>
@@ -287,6 +292,7 @@ function RunView({ id }: { id: string }) {
         <Figure
           name={t("tests.opinion")}
           value={run.stats?.comprehensiveness_score ? t("tests.score", { n: run.stats.comprehensiveness_score }) : undefined}
+          missing={t("tests.opinion.none")}
           note={t("tests.opinion.about")}
         />
         <Figure name={t("tests.tests")} value={number(run.tests.length)} note={run.quality ? t("tests.counting", { n: run.quality.counting_tests ?? 0 }) : t("tests.duplicates", { n: run.duplicates })} />
