@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow(reason="a browser and a server process")
 
 EXECUTES = Path("tests/data/page/executes.txt").read_text(encoding="utf-8").splitlines()
 HOSTILE = " ".join(EXECUTES) + " \u001b[31mred\u001b[0m \u202egnp.exe\u2066."
+WORDS = "I read the sign aloud."
 TOLD = "The level rises a little, and it is quiet again."
 FAULTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("rate_limit", {"retry_after": 0.1}),
@@ -74,31 +75,24 @@ async def test_a_game_goes_on_through_hostile_words_and_every_failure_of_the_mod
     script = {
         "responses": [
             {"pattern": {"type": "any"}, "response": playable().decode(), "max_matches": 1},
-            {"pattern": {"type": "any"}, "response": _answer(HOSTILE), "max_matches": 1},
+            {"pattern": {"type": "contains", "text": WORDS}, "response": _answer(HOSTILE)},
             {"pattern": {"type": "any"}, "response": _answer(TOLD)},
         ]
     }
     async with _page(tmp_path, script) as (visitor, simulator):
         page = visitor.page
         await _begin(visitor)
-        # No narration is executed.
-        await visitor.act()
-        await visitor.check_harmless()
-        assert "window.executed" in await page.locator("#turn-1").inner_text()
-        for turn, (kind, settings) in enumerate(FAULTS, 2):
+        for turn, (kind, settings) in enumerate(FAULTS, 1):
             defaults = KINDS[kind].default_settings
             simulator.simulator.inject(Fault(kind, {**defaults, **settings}, 1))
             await visitor.act()
             told = await page.locator(f"#turn-{turn}").inner_text()
             # A whole answer after a repetition, or a text of the server with the reason.
             assert TOLD in told or "Told by the server" in told, kind
-        assert await page.locator("article.turn").count() == 1 + len(FAULTS)
+        assert await page.locator("article.turn").count() == len(FAULTS)
         # Every failure is in the capture log, which is live: a turn adds a call to it.
         await visitor.open("#/usage")
         await page.locator(".captured-call").first.wait_for()
-        for call in await page.locator(".captured-call summary").all():
-            await call.click()
-        await visitor.check_harmless()
         log = page.locator(".captured")
         for kind, _ in FAULTS:
             name = kind.replace("_", " ")
@@ -109,7 +103,17 @@ async def test_a_game_goes_on_through_hostile_words_and_every_failure_of_the_mod
         assert session == "Peripety"
         await page.go_back()
         await page.wait_for_selector(".action-button[aria-disabled=false]")
-        await visitor.act()
+        # No narration is executed.
+        await page.locator(".words textarea").fill(WORDS)
+        await page.keyboard.press("Enter")
+        last = len(FAULTS) + 1
+        await visitor.wait_for_turn(last)
+        assert "window.executed" in await page.locator(f"#turn-{last}").inner_text()
+        await visitor.check_harmless()
         await visitor.open("#/usage")
         await page.locator(".captured-call").nth(count).wait_for()
+        for call in await page.locator(".captured-call", has_text="Answered").locator("summary").all():
+            await call.click()
+        await visitor.check_harmless()
+        assert "window.executed" in await page.locator(".captured").inner_text()
         assert not await visitor.find_violations()

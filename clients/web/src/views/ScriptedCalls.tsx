@@ -142,9 +142,9 @@ function Captured({ sequence, call }: { sequence: number; call: ScriptedCall }) 
       </summary>
       <dl class="captured-texts">
         <dt>{t("usage.prompt")}</dt>
-        <dd dir="auto">{clean(call.prompt ?? "") || "–"}</dd>
+        <dd dir="auto" tabIndex={0}>{clean(call.prompt ?? "") || "–"}</dd>
         <dt>{t("usage.answer")}</dt>
-        <dd dir="auto">
+        <dd dir="auto" tabIndex={0}>
           {clean(answer?.text ?? call.failure?.message ?? (call.no_match?.closest_rules ?? []).join("\n")) ||
             (answer?.tool_calls ?? []).map((one) => clean(one)).join(", ") ||
             "–"}
