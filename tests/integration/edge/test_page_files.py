@@ -39,7 +39,8 @@ async def test_the_page_and_its_files_are_served(edge: EdgeClient) -> None:
         async with edge.http.get(edge.url + file) as response:
             assert response.status == 200
             assert response.headers["cache-control"] == "no-cache"
-            assert response.headers["content-encoding"] == "gzip"
+            if file.endswith(("/index.js", ".css")):
+                assert response.headers["content-encoding"] == "gzip"
             entity = response.headers["etag"]
         async with edge.http.get(edge.url + file, headers={"if-none-match": entity}) as response:
             assert response.status == 304

@@ -148,7 +148,7 @@ class Visitor:
         await self.page.emulate_media(color_scheme=theme)
 
     async def take_picture(self, name: str) -> None:
-        """Store a picture of the window in `build/pictures`, if pictures are taken."""
+        """Store a picture of the window in `build/pictures`, with `PERIPETY_PICTURES=1` only."""
         if TAKES_PICTURES:
             await self.page.screenshot(path=_PICTURES / f"{name}.png", animations="disabled")
 
