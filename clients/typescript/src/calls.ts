@@ -39,8 +39,12 @@ export function configOf(method: DescMethod): MethodConfig | undefined {
   return METHODS.get(`${method.parent.typeName}/${method.name}`);
 }
 
-/** Wrap a transport, so that its calls follow the service config and throw `PeripetyError`. */
-export function withPolicies(transport: Transport, options: ConnectOptions): Transport {
+/**
+ * Wrap a transport, so that its calls follow the service config and throw `PeripetyError`.
+ *
+ * @param closed - cancels the calls that run, and all later ones.
+ */
+export function withPolicies(transport: Transport, options: ConnectOptions, closed: AbortSignal): Transport {
   const throttle = new Throttle();
 
   async function headersOf(given: HeadersInit | undefined): Promise<Headers> {
@@ -85,11 +89,13 @@ export function withPolicies(transport: Transport, options: ConnectOptions): Tra
   }
 
   return {
-    async unary(method, signal, timeoutMs, given, input, values): Promise<UnaryResponse<any, any>> {
+    async unary(method, given, timeoutMs, headers, input, values): Promise<UnaryResponse<any, any>> {
       const request = identify(method.input, input);
-      return start(method, signal, timeoutMs, given, true, (left, headers) =>
-        transport.unary(method, signal, left, headers, request, values),
-      );
+      const { controller, unlink } = linkedController(given, closed);
+      const { signal } = controller;
+      return start(method, signal, timeoutMs, headers, true, (left, all) =>
+        transport.unary(method, signal, left, all, request, values),
+      ).finally(unlink);
     },
     async stream(method, signal, timeoutMs, given, input, values): Promise<StreamResponse<any, any>> {
       const isRepeatable = method.methodKind === "server_streaming";
@@ -102,12 +108,15 @@ export function withPolicies(transport: Transport, options: ConnectOptions): Tra
   };
 }
 
-/** Return the stub of a service. Unlike those of Connect, its streams are cancelled when their reader leaves the loop. */
-export function createStub<Service extends DescService>(service: Service, transport: Transport): Stub<Service> {
+/**
+ * Return the stub of a service. Unlike those of Connect, its streams are cancelled when their reader leaves the loop, and
+ * when the client is closed.
+ */
+export function createStub<Service extends DescService>(service: Service, transport: Transport, closed: AbortSignal): Stub<Service> {
   const stub = createClient(service, transport) as Record<string, unknown>;
   for (const { localName, methodKind } of service.methods) {
     if (methodKind === "server_streaming" || methodKind === "bidi_streaming") {
-      stub[localName] = cancelledOnReturn(stub[localName] as StreamCall);
+      stub[localName] = cancelledOnReturn(stub[localName] as StreamCall, closed);
     }
   }
   return stub as Stub<Service>;
@@ -115,28 +124,38 @@ export function createStub<Service extends DescService>(service: Service, transp
 
 type StreamCall = (request: unknown, options?: CallOptions) => AsyncIterable<unknown>;
 
-function cancelledOnReturn(call: StreamCall): StreamCall {
+function cancelledOnReturn(call: StreamCall, closed: AbortSignal): StreamCall {
   return async function* (request, options) {
-    const { controller, unlink } = linkedController(options?.signal);
+    const { controller, unlink } = linkedController(options?.signal, closed);
     const messages = call(request, { ...options, signal: controller.signal })[Symbol.asyncIterator]();
+    // Connect clears the timer of the deadline only when the stream is read to its end.
+    controller.signal.addEventListener("abort", () => void drain(messages));
     try {
       for (let result = await messages.next(); !result.done; result = await messages.next()) yield result.value;
     } finally {
       unlink();
       controller.abort();
-      // Connect clears the timer of the deadline only when the stream is read to its end.
-      messages.next().catch(() => undefined);
     }
   };
 }
 
-/** Return a controller that is aborted with a signal. `unlink` removes it from the signal. */
-export function linkedController(signal: AbortSignal | undefined): { controller: AbortController; unlink: () => void } {
+async function drain(messages: AsyncIterator<unknown>): Promise<void> {
+  try {
+    while (!(await messages.next()).done);
+  } catch {
+    // The reader has left, or receives the error itself.
+  }
+}
+
+/** Return a controller that is aborted with any of the signals. `unlink` removes it from them. */
+export function linkedController(...signals: (AbortSignal | undefined)[]): { controller: AbortController; unlink: () => void } {
   const controller = new AbortController();
-  const abort = (): void => controller.abort(signal?.reason);
-  if (signal?.aborted) abort();
-  else signal?.addEventListener("abort", abort, { once: true });
-  return { controller, unlink: () => signal?.removeEventListener("abort", abort) };
+  const abort = (event: Event): void => controller.abort((event.target as AbortSignal).reason);
+  for (const signal of signals) {
+    if (signal?.aborted) controller.abort(signal.reason);
+    signal?.addEventListener("abort", abort, { once: true });
+  }
+  return { controller, unlink: () => signals.forEach((signal) => signal?.removeEventListener("abort", abort)) };
 }
 
 /** Set the request id if the caller did not, so that a repeated call has no second effect. */

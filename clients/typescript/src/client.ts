@@ -1,7 +1,7 @@
 /** Client: typed stubs of all services behind one address, and what a game needs on top of them. */
 
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { CallOptions, Client as Stub, Transport } from "@connectrpc/connect";
+import type { DescService, MessageInitShape } from "@bufbuild/protobuf";
+import { type CallOptions, type Client as Stub, Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { validateDocuments, type SpecDocument } from "./batch.js";
 import { type ConnectOptions, createStub, withPolicies } from "./calls.js";
 import { AgentService } from "./gen/peripety/api/agent/v1/agent_pb.js";
@@ -36,6 +36,7 @@ export class Client {
   readonly policies: Stub<typeof PolicyService>;
   /** Generated and evaluated tests. */
   readonly tests: Stub<typeof TestGenService>;
+  readonly #closed = new AbortController();
   readonly #close: () => void;
 
   /**
@@ -44,14 +45,16 @@ export class Client {
    * @param close - closes the connection of the transport.
    */
   constructor(transport: Transport, options: ConnectOptions = {}, close: () => void = () => {}) {
-    const calls = withPolicies(transport, options);
-    this.gateway = createStub(GatewayService, calls);
-    this.agents = createStub(AgentService, calls);
-    this.approvals = createStub(ApprovalService, calls);
-    this.scenarios = createStub(ScenarioService, calls);
-    this.sessions = createStub(SessionService, calls);
-    this.policies = createStub(PolicyService, calls);
-    this.tests = createStub(TestGenService, calls);
+    const calls = withPolicies(transport, options, this.#closed.signal);
+    const stub = <Service extends DescService>(service: Service): Stub<Service> =>
+      createStub(service, calls, this.#closed.signal);
+    this.gateway = stub(GatewayService);
+    this.agents = stub(AgentService);
+    this.approvals = stub(ApprovalService);
+    this.scenarios = stub(ScenarioService);
+    this.sessions = stub(SessionService);
+    this.policies = stub(PolicyService);
+    this.tests = stub(TestGenService);
     this.#close = close;
   }
 
@@ -128,8 +131,9 @@ export class Client {
     return session!;
   }
 
-  /** Close the connection. Running calls fail. */
+  /** Close the connection. Running and later calls fail as cancelled. Nothing of the client keeps Node.js alive. */
   close(): void {
+    this.#closed.abort(new ConnectError("the client is closed", Code.Canceled));
     this.#close();
   }
 
