@@ -7,7 +7,8 @@ use serde_json::Value;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::connect(&std::env::var("PERIPETY_ADDRESS").unwrap_or_default())?;
-    let policy = PolicySource { source: Some(Source::Document(std::fs::read("policy.json")?)) };
+    let document = Source::Document(std::fs::read("policy.json")?);
+    let policy = PolicySource { source: Some(document), ..Default::default() };
     let calls: Vec<Value> = serde_json::from_slice(&std::fs::read("policy_calls.json")?)?;
     for call in calls {
         let request = PolicyRequest {
