@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.repo.programs import build_lock
 from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ def build_package() -> None:
     """Build the package and its tests, or skip the test if Node.js is missing."""
     if _node_version() < MIN_NODE_VERSION or shutil.which("npm") is None:
         pytest.skip("TypeScript client: Node.js 20 or newer and npm are not installed")
-    (ROOT / "build").mkdir(exist_ok=True)
-    with (ROOT / "build" / "typescript.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # other processes of this run use the same folder
+    with build_lock("typescript"):
         _build()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.repo.programs import LONGEST_SECONDS, are_in_order, run
+from support.repo.programs import LONGEST_SECONDS, are_in_order, build_lock, run
 from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
@@ -37,17 +37,27 @@ def _java() -> None:
 
 @pytest.fixture(scope="module")
 def _compiled() -> None:
-    run("mvn", "-q", "-B", "compile", "dependency:copy-dependencies", "-DincludeScope=runtime", folder=MODULE)
+    with build_lock("java"):
+        run(
+            "mvn",
+            "-q",
+            "-B",
+            "compile",
+            "dependency:copy-dependencies",
+            "-DincludeScope=runtime",
+            folder=MODULE,
+        )
 
 
 def test_the_module_passes_its_tests(scripted_server: ServerProcess) -> None:
-    run(
-        *("mvn", "-B", "verify"),
-        folder=MODULE,
-        PERIPETY_ADDRESS=scripted_server.address,
-        PERIPETY_PYTHON=sys.executable,
-        PYTHONPATH=str(ROOT / "tests"),
-    )
+    with build_lock("java"):
+        run(
+            *("mvn", "-B", "verify"),
+            folder=MODULE,
+            PERIPETY_ADDRESS=scripted_server.address,
+            PERIPETY_PYTHON=sys.executable,
+            PYTHONPATH=str(ROOT / "tests"),
+        )
     reports = {path.stem: path.read_text("utf-8") for path in MODULE.glob("target/surefire-reports/*.txt")}
     assert set(reports) == {"peripety.client.ClientTest", "peripety.client.TranscriptTest"}
     assert all(

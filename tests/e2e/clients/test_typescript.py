@@ -38,7 +38,12 @@ async def run_tests(tmp_path: Path, name: str, seconds: float = SECONDS, cuts: s
     """Run a file of tests with the addresses of a server."""
     async with serving_edge(tmp_path) as edge:
         await run_node(
-            *("--test", "--test-force-exit", "--test-timeout=90000", f"build/test/{name}.test.js"),
+            *(
+                "--test",
+                "--test-force-exit",
+                f"--test-timeout={seconds - 10:.0f}000",
+                f"build/test/{name}.test.js",
+            ),
             folder=PACKAGE,
             seconds=seconds,
             PERIPETY_ADDRESS=edge.services_address,
@@ -63,6 +68,10 @@ async def test_sessions_without_a_server(tmp_path: Path) -> None:
 
 async def test_calls_and_streams(tmp_path: Path) -> None:
     await run_tests(tmp_path, "layer")
+
+
+async def test_a_program_ends_when_it_has_closed_its_client(tmp_path: Path) -> None:
+    await run_tests(tmp_path, "closing")
 
 
 @pytest.mark.timeout(900)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from support.repo.repository import ROOT
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 LONGEST_SECONDS = 1500
@@ -33,6 +38,15 @@ def run(*command: str | Path, folder: Path, **settings: str) -> str:
     )
     assert done.returncode == 0, done.stdout
     return done.stdout
+
+
+@contextmanager
+def build_lock(name: str) -> Iterator[None]:
+    """Hold a lock, so that one process of a test run at a time builds in a folder that they share."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def are_in_order(expected: str, output: str) -> bool:
