@@ -56,9 +56,11 @@ PYTEST  := $(BIN)/python -m pytest --ignore=tests/bench --numprocesses $(WORKERS
 test: $(VENV)/installed-dev native test-core  ## Run the fast tests, with the same result every time: WORKERS=3
 	@$(PYTEST) -m "not slow"
 
+PROFILE ?= all
+
 .PHONY: test-rest
-test-rest: $(VENV)/installed-dev native  ## Run the slow tests, and the property tests with fresh random seeds
-	@$(PYTEST) -m "slow or property" --hypothesis-profile=all
+test-rest: $(VENV)/installed-dev native  ## Run the slow tests, and the property tests with fresh random seeds: PROFILE=short for fewer
+	@$(PYTEST) -m "slow or property" --hypothesis-profile=$(PROFILE)
 
 .PHONY: test-all
 test-all: $(VENV)/installed-dev native test-core  ## Run every test, with fresh random seeds
