@@ -230,7 +230,8 @@ export function Shares({ parts, label }: { parts: { kind: string; name: string; 
 }
 
 export function signed(value: number): string {
-  return value > 0 ? `+${number(value)}` : number(value);
+  // The mark keeps the sign before the number in text from right to left.
+  return value > 0 ? `\u200e+${number(value)}` : number(value);
 }
 
 export function useTitle(title: string): void {

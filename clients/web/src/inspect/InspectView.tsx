@@ -88,7 +88,7 @@ function Opened({ id }: { id: string }) {
         </p>
         <h1 dir="auto">{clean(scenario.name)}</h1>
         <p class="quiet small">
-          {t("version")} <code>{scenario.spec_hash.slice(0, 12)}</code> · {t("versions", { n: versions.length })} ·{" "}
+          {t("version")} <code dir="ltr">{scenario.spec_hash.slice(0, 12)}</code> · {t("versions", { n: versions.length })} ·{" "}
           {t("home.failrate", { share: percent(scenario.dry_run?.fail_rate ?? 0) })}
         </p>
       </header>

@@ -23,22 +23,35 @@ export interface Source {
 export function ownSource(id: string, pov: string | undefined): Source & { pov(): string } {
   const path = `/sessions/${encodeURIComponent(id)}`;
   let chosen = pov ?? "";
-  const query = () => `?pov=${encodeURIComponent(chosen)}`;
+  let choosing: Promise<void> | undefined;
+  const findOnlyPerson = async () => {
+    const people = (await get<Story>(`${path}/story`)).entities.filter((one) => one.playable);
+    if (people.length === 1) chosen = people[0]!.id;
+  };
+  const getQuery = async () => {
+    if (pov === undefined) {
+      choosing ??= findOnlyPerson();
+      await choosing.catch((error: unknown) => {
+        choosing = undefined;
+        throw error;
+      });
+    }
+    return `?pov=${encodeURIComponent(chosen)}`;
+  };
   return {
     isOwner: true,
     pov: () => chosen,
     async open(signal) {
-      if (pov === undefined) {
-        const people = (await get<Story>(`${path}/story`, signal)).entities.filter((one) => one.playable);
-        chosen = people.length === 1 ? people[0]!.id : "";
-      }
+      const query = await getQuery();
       const [session, story] = await Promise.all([
-        get<Session>(path + query(), signal),
-        get<Story>(`${path}/story${query()}`, signal),
+        get<Session>(path + query, signal),
+        get<Story>(`${path}/story${query}`, signal),
       ]);
       return { session, story, seatId: session.next_seat_id ?? "", canAct: !session.seat_config };
     },
-    events: (signal, onConnection) => follow(`${path}/events${query()}`, signal, onConnection),
+    async *events(signal, onConnection) {
+      yield* follow(`${path}/events${await getQuery()}`, signal, onConnection);
+    },
     play: (turn) => playTurn(`${path}/turns`, { ...turn, pov: chosen }),
   };
 }

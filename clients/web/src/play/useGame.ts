@@ -69,15 +69,16 @@ export function useGame(source: Source): GameState {
 
     setTurns([]);
     setProblem(undefined);
-    const run = async () => {
-      await refresh();
+    const opening = refresh();
+    const listen = async () => {
       for await (const event of source.events(signal, setConnected)) {
+        await opening;
         queue.push(event);
         const isPast = event.data.turn <= (latest.current?.session.turn ?? 0);
         timer ||= setTimeout(flush, isPast ? REPLAY_MS : FLUSH_MS) as unknown as number;
       }
     };
-    run().catch(fail);
+    Promise.all([opening, listen()]).catch(fail);
     return () => {
       abort.abort();
       clearTimeout(timer);

@@ -110,7 +110,7 @@ function Opened({ id, others }: { id: string; others: Summary[] }) {
         </p>
         <h1 dir="auto">{clean(policy.document.name || policy.policy_id)}</h1>
         <p class="quiet small">
-          <code dir="ltr">{clean(policy.policy_id)}</code> · {t("version")} <code>{policy.policy_hash.slice(0, 12)}</code> · {date(policy.create_time)}
+          <code dir="ltr">{clean(policy.policy_id)}</code> · {t("version")} <code dir="ltr">{policy.policy_hash.slice(0, 12)}</code> · <bdi>{date(policy.create_time)}</bdi>
         </p>
       </header>
       {report && (
