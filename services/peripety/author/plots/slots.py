@@ -123,6 +123,9 @@ _NUMBERS = (
     ),
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 )
+_TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_HUNDRED, _THOUSAND = 100, 1000
+_SMALL_NUMBER = re.compile(r"(?<![\w$\u20ac\u00a3.,:-])\d{1,4}(?![\w.,:%-]*\d)(?![\w%])")
 _MONEY = "quantity"
 """Class of currencies."""
 _NO_SUPPLIES = frozenset({"animal", *PERSONAL})
@@ -138,7 +141,12 @@ _ONCE = {
     "de": r"\bein(?:e[nmrs]?)?\b",
     "zh": r"\u4e00[\u4e00-\u9fff]",
 }
-_SINGLE = {**_ONCE, "en": r"\b(?:an?|one|the)\b"}
+_SINGLE = {
+    **_ONCE,
+    "en": r"\b(?:an?|one|the)\b",
+    "es": r"\b(?:una?|un|el|la)\b",
+    "de": r"\b(?:ein(?:e[nmrs]?)?|der|die|das|de[mn])\b",
+}
 """Marks of one single thing; an artifact with an article is one."""
 _LEFT_OPEN = {
     "es": ("o", "y", "de", "del", "a", "en", "con", "que", "por", "para", "la", "el"),
@@ -322,6 +330,21 @@ def _collect_texts(
     return {name: value for name, value in found.items() if value}
 
 
+def spell_number(number: int) -> str:
+    """Return an English number below ten thousand in words."""
+    if number < len(_NUMBERS):
+        return _NUMBERS[number]
+    if number < _HUNDRED:
+        ten, one = divmod(number, 10)
+        return f"{_TENS[ten]}-{_NUMBERS[one]}" if one else _TENS[ten]
+    base, name = (_THOUSAND, "thousand") if number >= _THOUSAND else (_HUNDRED, "hundred")
+    many, rest = divmod(number, base)
+    link = " and " if 0 < rest < _HUNDRED else " "
+    return (
+        f"{spell_number(many)} {name}{link}{spell_number(rest)}" if rest else f"{spell_number(many)} {name}"
+    )
+
+
 def _quote(phrase: NounPhrase) -> NounPhrase:
     if phrase.is_name:
         return phrase
@@ -378,6 +401,10 @@ def _goal_text(reading: Reading, common: Mapping[str, Any], *, quotes: bool) -> 
         # The object of a short goal is a clause: "find out who ...".
         found = re.search(rf"{re.escape(text)}{_TO_CLAUSE_END}", reading.text, re.IGNORECASE)
         text = found[0].strip() if found and len(found[0]) <= 2 * LONGEST_PHRASE else text
+    if language == "en":
+        text = _SMALL_NUMBER.sub(lambda found: spell_number(int(found[0])), text)
+    if language == "zh":
+        text = text.lstrip("\u4e0a\u4e0b\u4e2d\u91cc\u524d\u540e")
     text = _AMOUNT_TAIL.sub("", text)
     while text.rpartition(" ")[2] in _LEFT_OPEN.get(language, ()):
         text = text.rpartition(" ")[0]
@@ -397,7 +424,7 @@ def _time_left(deadline: Deadline | None, common: Mapping[str, Any]) -> NounPhra
     if common["language"] != "en":
         return None
     amount = int(deadline.amount)
-    number = _NUMBERS[amount] if amount < len(_NUMBERS) else str(amount)
+    number = spell_number(amount) if amount < _HUNDRED * _HUNDRED else str(amount)
     unit = deadline.unit if amount == 1 else f"{deadline.unit}s"
     return NounPhrase(f"{number} {unit}", is_plural=amount != 1, is_name=True)
 

@@ -242,6 +242,9 @@ class _EnglishTagger:
         return "noun" if self._noun else self._best()
 
     def _choose_after_noun(self) -> str:
+        if self._right_tag in ("be", "have", "modal") and self._form == "s" and self._noun:
+            # The subject of the verb after it.
+            return "noun"
         if self._is_verb_of_noun():
             return "verb"
         if self._form == "ed" and self._verb_rank > self._noun_rank:

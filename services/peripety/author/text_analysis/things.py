@@ -55,7 +55,8 @@ class ThingReader:
             self._sort(chunk)
 
     def _sort(self, chunk: Chunk) -> None:
-        if chunk is self._role:
+        owned = self._role.of if self._role is not None and self._grammar.code != "en" else None
+        if chunk is self._role or chunk is owned:
             return
         if self._is_time(chunk) and not self._must_not_know(chunk):
             self._add_season(chunk)
@@ -228,6 +229,9 @@ class ThingReader:
 
     def _count_after(self, chunk: Chunk) -> int:
         of, number = self._word(chunk.end), self._word(chunk.end + 1)
+        if not chunk.is_plural and not chunk.has_class("group"):
+            # The number is an age.
+            return 1
         if of is not None and number is not None and of.low in self._grammar.words("things", "of"):
             return int(self._grammar.numbers.get(number.low, 1) or 1)
         return 1
