@@ -31,7 +31,7 @@ from peripety.author.plots.plot import (
     load_plot,
     load_texts,
 )
-from peripety.author.plots.slots import collect_slots
+from peripety.author.plots.slots import address_actor, collect_slots
 from peripety.author.spec_builder.complete import complete_blueprint
 from peripety.author.spec_builder.quantities import (
     PLAYER_ID,
@@ -384,7 +384,7 @@ def author_from_text(
     if seed is None:
         seed = int.from_bytes(digest.digest()[:6], "big")
     choices = SeededChoice(digest.hexdigest(), seed, variation)
-    reading = read_text(text)
+    reading = read_text(address_actor(text))
     wanted = language.partition("-")[0].lower() or reading.language
     written = wanted if wanted in list_languages() else DEFAULT_LANGUAGE
     if written == reading.language:

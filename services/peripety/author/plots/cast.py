@@ -85,19 +85,23 @@ class _Casting:
             if part.get("from") == "goal" and self._aimed:
                 yield name, self._aimed[0]
             elif part.get("from") == "goal":
-                yield name, self._find_rival()
+                yield name, self._find_rival(part)
             else:
                 yield name, self._find_person(part)
 
-    def _find_rival(self) -> NounPhrase | None:
+    def _find_rival(self, part: Mapping[str, Any]) -> NounPhrase | None:
         """Return whom the goal names, or another person who is against the player."""
         named = (
             one for one in [*self._opposed, *self._single] if one.name and one.name.casefold() in self._told
         )
         rival = next(named, next(iter(self._opposed), None))
+        if rival is None and part.get("is_anyone"):
+            rival = next(iter(self._single), None)
         self._single = [one for one in self._single if one is not rival]
         self._opposed = [one for one in self._opposed if one is not rival]
-        return _group_phrase(rival, self._reading) if rival else None
+        if rival is None:
+            return None
+        return _group_phrase(rival, self._reading) if rival.name else self._person_phrase(rival)
 
     def _find_person(self, part: Mapping[str, Any]) -> NounPhrase | None:
         if self._parties:

@@ -20,12 +20,13 @@ from peripety.author.text_analysis.tagging import tag_words
 from peripety.author.text_analysis.words import load_grammars
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from peripety.author.plots.noun_phrases import NounPhrase
     from peripety.author.plots.phrases import Slots
     from peripety.author.text_analysis.phrases import Person
     from peripety.author.text_analysis.reading import Reading
+    from peripety.author.text_analysis.words import Word
 
 _LEAST = 1.0
 """The score of one sign of a pattern."""
@@ -43,10 +44,15 @@ def imply_goal(reading: Reading, common: Mapping[str, Any]) -> Reading:
         reading: the reading.
         common: the texts that all plots of its language share.
     """
-    if not reading.text.strip() or (reading.pattern and reading.goal is None):
+    if not reading.text.strip():
         return reading
     candidates = _list_candidates if reading.goal is None else _list_completions
-    found = (_give_goal(reading, *candidate, common) for candidate in candidates(reading, common))
+    found = (
+        _give_goal(reading, *candidate, common)
+        for candidate in candidates(reading, common)
+        # Without a goal, signs of a pattern may be enough for the pattern.
+        if reading.goal is not None or reading.pattern in ("", candidate[0])
+    )
     return next((one for one in found if one is not None), reading)
 
 
@@ -164,17 +170,25 @@ def _find_choice(goal: str, common: Mapping[str, Any]) -> str:
 
 
 def _find_guest(reading: Reading) -> NounPhrase | None:
-    """Return a person who comes at a time that the text gives."""
+    """Return a person who comes, or an event that starts at a time that the text gives."""
     grammar = load_grammars().get(reading.language)
     if grammar is None:
         return None
     coming = grammar.words("times", "coming")
     words = tag_words(reading.text, grammar)
     for person in reading.people:
-        noun = (person.name or person.role).split()[-1].casefold()
-        for place, word in enumerate(words):
-            after = words[place + 1 : place + 1 + _NEAR]
-            is_same = noun in (word.lemma.casefold(), word.low)
-            if is_same and any(one.lemma in coming or one.low in coming for one in after):
-                return phrase_of(person, reading.language)
-    return None
+        if _is_subject((person.name or person.role).split()[-1], coming, words):
+            return phrase_of(person, reading.language)
+    starting = grammar.words("times", "starting") if reading.deadline is not None else frozenset[str]()
+    found = (one for one in reading.others if _is_subject(one.head, starting, words))
+    return next((phrase for one in found if (phrase := build_phrase(one, reading.language))), None)
+
+
+def _is_subject(noun: str, verbs: frozenset[str], words: Sequence[Word]) -> bool:
+    """Return True if one of some verbs follows a noun."""
+    for place, word in enumerate(words):
+        after = words[place + 1 : place + 1 + _NEAR]
+        is_same = noun.casefold() in (word.lemma.casefold(), word.low)
+        if is_same and any(one.lemma in verbs or one.low in verbs for one in after):
+            return True
+    return False

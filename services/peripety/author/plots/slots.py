@@ -58,6 +58,18 @@ _REQUEST = re.compile(
     r"|i want an? (?:game|story|scenario)\b"
     rf"|(?:make it|it should be) {_LEVEL}(?:,? please)?\W*$|{_LEVEL}(?: mode)?(?:,? please)?\W*$)"
 )
+_REQUEST_LEAD = re.compile(
+    r"(?i)^(?:please )?(?:(?:can|could) you )?(?:"
+    r"(?:(?:write|make|create|tell|generate|give)(?: me| us)?|i(?: want|\u2019d like|'d like)(?: to play)?)"
+    r" an? (?:[\w-]+ ){0,2}?(?:story|game|scenario|adventure|tale)|(?:something|an? (?:story|game|scenario)))"
+    r" (?:where|in which|about|with)\s+"
+    r"|^(?:por favor,? )?(?:escr\u00edbeme|escribe|hazme|haz|cr\u00e9ame|crea|quiero) una? "
+    r"(?:historia|juego|aventura|cuento) (?:sobre|con|donde|en (?:el|la) que|de)\s+"
+    r"|^(?:bitte )?(?:schreib\w*|mach\w*|erstell\w*|ich (?:will|m\u00f6chte))(?: mir)?(?: bitte)? eine?n? "
+    r"(?:geschichte|spiel|abenteuer) (?:\u00fcber|mit|von|\u00fcber)\s+"
+    r"|^\u8bf7?(?:\u5e2e\u6211|\u7ed9\u6211)(?:\u5199\u4e00?[\u4e2a\u6bb5]|\u8bb2\u4e00?\u4e2a)?(?:\u5173\u4e8e)?"
+)
+"""Words of a request before the text of a story."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _ACTOR = re.compile(
     r"(?i)(play as )?(an? [^,.;]{3,48}?) (?:(that|who) )?(must|has to|needs to|wants to|tries to)\b"
@@ -76,22 +88,26 @@ def address_player(text: str) -> str:
     def turn(found: re.Match[str]) -> str:
         return found[0] if _CAPITAL_WORD.fullmatch(found[0]) else _ADDRESS[found[0].casefold()]
 
-    plain = " ".join(text.replace("\u2019", "'").split())
+    plain = " ".join(address_actor(text).replace("\u2019", "'").split())
     kept = [one for one in _SENTENCE_END.split(plain) if one and not _REQUEST.match(one)]
-    kept[:1] = [_address_actor(one) for one in kept[:1]]
     turned = capitalize_sentences(_ADDRESS_WORD.sub(turn, " ".join(kept))).replace("'", "\u2019")
     return turned if not turned or turned.endswith((".", "!", "?")) else f"{turned}."
 
 
-def _address_actor(sentence: str) -> str:
-    """Return a first sentence whose subject is the player, such as "A clerk has to ...", about "you"."""
-    found = _ACTOR.match(sentence)
+def address_actor(text: str) -> str:
+    """Return a text without the words of a request before it.
+
+    An English text whose first subject is the player, such as "A clerk has to ...", is about "you".
+    """
+    told = _REQUEST_LEAD.sub("", text, count=1)
+    found = _ACTOR.match(told.lstrip())
     if found is None:
-        return sentence
+        return told
     _, actor, link, verb = found.groups()
-    told = verb if link else _ACTING.get(verb, verb)
-    start = f"you are {actor[0].lower()}{actor[1:]}{f' {link}' if link else ', and you'} {told}"
-    return start + _turn_third_person(sentence[found.end() :])
+    act = verb if link else _ACTING.get(verb, verb)
+    start = f"You are {actor[0].lower()}{actor[1:]}{f' {link}' if link else ', and you'} {act}"
+    first, *rest = _SENTENCE_END.split(told.lstrip()[found.end() :], maxsplit=1)
+    return " ".join([start + _turn_third_person(first), *rest])
 
 
 def _turn_third_person(text: str) -> str:
@@ -308,8 +324,6 @@ def _collect_texts(
     """Return the slots about the player: the role, the goal, the whole text and the time that is left."""
     common = texts["common"]
     own_goal = _goal_text(reading, common, quotes=quotes)
-    if _ACTOR.match(reading.text.strip()) and common["language"] == "en":
-        own_goal = _turn_third_person(own_goal)
     told = " ".join(clean_text(reading.text).split())
     if len(told) > _LONGEST_TEXT or "{" in told:
         told = ""

@@ -71,7 +71,13 @@ class ClauseReader:
         chunk = next((chunk for chunk in self._chunks if chunk.start == place + len(row)), None)
         while chunk is not None and self._grammar.code == "zh" and self._owns(chunk):
             chunk = next((other for other in self._chunks if other.start > chunk.start), None)
-        if chunk is None or chunk.sense.startswith(_NO_ROLE) or not self._may_be_role(chunk, row):
+        vague = self._grammar.words("people", "vague")
+        if (
+            chunk is None
+            or chunk.sense.startswith(_NO_ROLE)
+            or chunk.head.lemma in vague
+            or not self._may_be_role(chunk, row)
+        ):
             return False
         personal = self._grammar.words("goals", "personal")
         addressed = any(word.low in personal for word in self._words[chunk.end : chunk.end + _NEAR])
@@ -373,14 +379,17 @@ class ClauseReader:
     def _find_end(self, place: int) -> int:
         """Return the place after the last word that belongs to the verb."""
         stops = self._grammar.words("goals", "stops")
+        pairing = self._grammar.words("goals", "pairing")
         for end in range(place + 1, min(place + 1 + _MOST_WORDS, len(self._words))):
             word, after = self._words[end], self._at(end + 1)
             if word.tag == "end" or (word.tag == "mark" and word.text != '"'):
                 return end
             if end > place + 1 and word.low in stops:
                 return end
+            is_pair = any(each.low in pairing for each in self._words[place:end])
             if (
                 word.tag == "conj"
+                and not is_pair
                 and after is not None
                 and after.tag in ("player", "pron", "det", "poss", "name")
             ):

@@ -30,18 +30,7 @@ _MARGIN = 0.25
 _CUE, _MOST_CUES, _MORE_WORDS, _OTHER_AIM = 1.0, 3, 0.5, 0.3
 _SHORTEST_STEM = 4
 _TITLE_STOP = re.compile(r"\b(Mr|Mrs|Ms|Dr|St|Prof)\.(?= )")
-_REQUEST_LEAD = re.compile(
-    r"(?i)^(?:please )?(?:(?:can|could) you )?(?:"
-    r"(?:(?:write|make|create|tell|generate|give)(?: me| us)?|i(?: want|\u2019d like|'d like)(?: to play)?)"
-    r" an? (?:[\w-]+ ){0,2}?(?:story|game|scenario|adventure|tale)|(?:something|an? (?:story|game|scenario)))"
-    r" (?:where|in which|about|with)\s+"
-    r"|^(?:por favor,? )?(?:escr\u00edbeme|escribe|hazme|haz|cr\u00e9ame|crea|quiero) una? "
-    r"(?:historia|juego|aventura|cuento) (?:sobre|con|donde|en (?:el|la) que|de)\s+"
-    r"|^(?:bitte )?(?:schreib\w*|mach\w*|erstell\w*|ich (?:will|m\u00f6chte))(?: mir)?(?: bitte)? eine?n? "
-    r"(?:geschichte|spiel|abenteuer) (?:\u00fcber|mit|von|\u00fcber)\s+"
-    r"|^\u8bf7?(?:\u5e2e\u6211|\u7ed9\u6211)(?:\u5199\u4e00?[\u4e2a\u6bb5]|\u8bb2\u4e00?\u4e2a)?(?:\u5173\u4e8e)?"
-)
-"""Words of a request before the text of a story."""
+_TANGIBLE = ("artifact", "possession", "location", "object", "animal", "substance", "food", "plant", "")
 _ENGLISH_SHARE, _HAN_SHARE = 0.6, 0.3
 
 PATTERNS = (
@@ -100,7 +89,6 @@ class Reading:
 
 def read_text(text: str) -> Reading:
     """Return the meaning of a text, by the grammar of its language; plain for a language without one."""
-    text = _REQUEST_LEAD.sub("", text, count=1)
     visible = _TITLE_STOP.sub(r"\1", clean_text(text[:_READ_LIMIT]))
     language = _detect_language(visible)
     grammar = load_grammars().get(language)
@@ -213,7 +201,7 @@ def _score_patterns(
 def _favour_object(scores: dict[str, float], main: Aim | None) -> None:
     """Decide between winning a person and winning a thing, for verbs that mean both."""
     if main is not None and main.goal.object is not None and scores.get("win_over") == scores.get("take"):
-        favoured = "win_over" if main.goal.object.sense in ("person", "group") else "take"
+        favoured = "take" if main.goal.object.sense in _TANGIBLE else "win_over"
         if scores.get(favoured):
             scores[favoured] += _CUE
 

@@ -118,6 +118,10 @@ class ThingReader:
         head = chunk.head
         if not chunk.nouns:
             return self._is_named_person(chunk)
+        is_bare = not (chunk.definite or chunk.names or chunk.is_plural or chunk.adjectives)
+        if self._grammar.code == "en" and is_bare and chunk.is_first_class("group") and not self._acts(chunk):
+            # Without an article it is an institution: "leave for university".
+            return False
         return head.lemma not in self._grammar.words("people", "vague") and self._is_person_noun(chunk)
 
     def _is_person_noun(self, chunk: Chunk) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from peripety.author.plots.implied import imply_goal
 from peripety.author.plots.plot import PLAIN, load_texts
-from peripety.author.plots.slots import collect_slots
+from peripety.author.plots.slots import address_actor, collect_slots
 from peripety.author.text_analysis.reading import Reading, read_text
 from support.repo.repository import ROOT
 
@@ -19,7 +19,7 @@ CASES: list[dict[str, Any]] = json.loads(
 
 
 def imply(text: str) -> Reading:
-    reading = read_text(text)
+    reading = read_text(address_actor(text))
     return imply_goal(reading, load_texts(PLAIN, reading.language)["common"])
 
 
@@ -32,7 +32,7 @@ def test_a_situation_without_a_goal_gets_one_in_words_of_the_text(case: dict[str
 
 @pytest.mark.parametrize("text", ["office politics", "surprise me", ""])
 def test_a_vague_text_keeps_the_plain_plot(text: str) -> None:
-    reading = read_text(text)
+    reading = read_text(address_actor(text))
     assert imply_goal(reading, load_texts(PLAIN)["common"]) == reading
 
 
