@@ -148,6 +148,10 @@ class PlotDocument:
         player = fill_line("{player}", self._slots) or fill_line(self._common["role"], self._slots)
         role = self._slots.get("role")
         named = role.bare.casefold() if isinstance(role, NounPhrase) else ""
+        if told and told == player:
+            # The text besides the goal is no more than the role.
+            told, parts[0] = "", f"{player}{self._common['space']}{parts[0]}"
+            player = ""
         is_named = bool(named) and named in self._reading.text.casefold() and named not in told.casefold()
         if player and (is_named or not self._reading.text or "told" not in self._slots):
             parts[0] = f"{player}{self._common['space']}{parts[0]}"

@@ -34,6 +34,8 @@ _MARGIN = 0.25
 _UNSURE = frozenset({"decide"})
 """Patterns that a single sign does not show: "or" is in many texts."""
 _NEAR = 3
+_NOTHING = r"(?!)"
+"""Pattern without a match."""
 _PAIR = 2
 
 
@@ -88,7 +90,7 @@ def _list_completions(
         yield "find_out", "culprit", {"deed": deed}
     if reading.pattern:
         return
-    if choice := _find_choice(reading.goal.text, common):
+    if choice := _find_choice(reading, reading.goal.text, common):
         yield "decide", "choice", {"act": choice}
     if any(person.side == AGAINST and not person.is_group for person in reading.people):
         yield "win_over", "refusal", {}
@@ -162,10 +164,13 @@ def _find_deed(reading: Reading, common: Mapping[str, Any]) -> str:
     return deed[:1].lower() + deed[1:]
 
 
-def _find_choice(goal: str, common: Mapping[str, Any]) -> str:
+def _find_choice(reading: Reading, goal: str, common: Mapping[str, Any]) -> str:
     """Return the act of a goal that leaves it open, such as "do it or not"; empty for another goal."""
-    pattern = common["implied"].get("either")
-    found = re.fullmatch(pattern, goal, re.IGNORECASE) if pattern else None
+    patterns = common["implied"]
+    if re.search(patterns.get("question", _NOTHING), reading.text, re.IGNORECASE):
+        act = address_player(goal).removesuffix(".")
+        return act[:1].lower() + act[1:]
+    found = re.fullmatch(patterns.get("either", _NOTHING), goal, re.IGNORECASE)
     return found["act"] if found else ""
 
 

@@ -29,6 +29,7 @@ _CLAUSE = re.compile(r"[,\uff0c](?!\d)")
 _TITLE_STOP = re.compile(r"\b(Mr|Mrs|Ms|Dr|St|Prof)\.(?= )")
 _LEAD = re.compile(r"(?i)(.{8,}?),? and (?:i|we|you)\b")
 _LINKS = frozenset({"prep", "conj", "wh"})
+_MOST = 0.7
 _VERBS = ("verb", "be", "have", "modal")
 _START = 12
 """The number of characters by which a goal is found in its text."""
@@ -41,12 +42,21 @@ def find_situation(reading: Reading) -> str:
     """Return the sentences of a text without the goal; empty if the goal is all of it."""
     text = _TITLE_STOP.sub(r"\1", " ".join(clean_text(reading.text).split()))
     sentences = [found[0].strip() for found in _SENTENCE.finditer(text) if found[0].strip()]
-    if reading.goal is None or reading.goal.is_implied:
+    if reading.goal is None:
         return text
+    gap = "" if reading.language == "zh" else " "
+    if reading.goal.is_implied:
+        wanted = set(_words(reading.goal.text))
+        return gap.join(one for one in sentences if not _is_repeated(one, wanted))
     told = _find_goal(sentences, reading.goal.text)
     kept = [*sentences[:told], *_split_goal(sentences[told], reading), *sentences[told + 1 :]]
-    gap = "" if reading.language == "zh" else " "
     return gap.join(kept)
+
+
+def _is_repeated(sentence: str, wanted: set[str]) -> bool:
+    """Return True if most words of a sentence are among those of a goal."""
+    words = _words(sentence)
+    return sum(word in wanted for word in words) > _MOST * len(words)
 
 
 def is_situation_first(reading: Reading) -> bool:

@@ -449,7 +449,7 @@ def _until(reading: Reading, common: Mapping[str, Any]) -> str:
         return ""
     language, text = common["language"], reading.deadline.text
     if language == "en":
-        found = re.search(rf"{re.escape(text)}{_TO_CLAUSE_END}", reading.text)
+        found = re.search(rf"{re.escape(text)}(?! to ){_TO_CLAUSE_END}", reading.text)
         text = found[0] if found else text
         text = address_player(text)
         text = text[:1].lower() + text[1:].removesuffix(".")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from peripety.author.text_analysis.phrases import Goal, Person, find_chunk_at
@@ -269,7 +270,7 @@ class ClauseReader:
             and self._is_time(chunk)
         ):
             return _DUTY if self._is_player(chunk.start - 2) else 0
-        if chunk is not None and self._words[chunk.start].first and self._is_time(chunk):
+        if chunk is not None and self._is_time(chunk) and self._opens_time(chunk):
             return _DUTY
         controller = chunk.start - 1 if chunk is not None else left - 1
         verb = self._at(controller)
@@ -277,6 +278,13 @@ class ClauseReader:
             verb is not None and verb.lemma in duty and (chunk is not None or word.tag in ("player", "pron"))
         )
         return _WISH - 0.5 if led and self._is_player(controller - 1) else 0
+
+    def _opens_time(self, chunk: Chunk) -> bool:
+        """Return True for a time at the start of a sentence, or after "have until"."""
+        near = self._words[max(chunk.start - _NEAR - 1, 0) : chunk.start]
+        until = self._grammar.words("times", "awaiting")
+        had = any(word.tag == "have" and after.low in until for word, after in pairwise(near))
+        return self._words[chunk.start].first or had
 
     def _is_time(self, chunk: Chunk) -> bool:
         times = self._grammar.pairs("times", "units").keys() | self._grammar.pairs("times", "points").keys()

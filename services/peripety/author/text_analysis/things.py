@@ -118,7 +118,7 @@ class ThingReader:
         head = chunk.head
         if not chunk.nouns:
             return self._is_named_person(chunk)
-        is_bare = not (chunk.definite or chunk.names or chunk.is_plural or chunk.adjectives)
+        is_bare = not (chunk.definite or chunk.names or chunk.is_plural or chunk.adjectives or chunk.owner)
         if self._grammar.code == "en" and is_bare and chunk.is_first_class("group") and not self._acts(chunk):
             # Without an article it is an institution: "leave for university".
             return False

@@ -112,7 +112,7 @@ def _find_event_end(words: Sequence[Word], place: int, grammar: Grammar) -> int:
     points = grammar.pairs("times", "points")
     while end < min(place + 1 + _MOST_EVENT_WORDS, len(words)):
         word = words[end]
-        if word.tag in ("end", "mark") or (word.tag == "conj" and end > place + 1):
+        if word.tag in ("end", "mark") or (word.tag in ("conj", "to") and end > place + 1):
             return end
         if end > place + 2 and word.low in grammar.words("times", "before") | grammar.words("goals", "stops"):
             return end

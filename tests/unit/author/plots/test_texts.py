@@ -34,7 +34,9 @@ def strings(value: Any) -> Iterator[str]:
         yield value
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from strings(item) if key not in {"from", "unfit_objects", "someone", "either"} else ()
+            yield from (
+                strings(item) if key not in {"from", "unfit_objects", "someone", "either", "question"} else ()
+            )
     elif isinstance(value, list):
         for item in value:
             yield from strings(item)
