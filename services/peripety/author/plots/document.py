@@ -28,6 +28,7 @@ from peripety.author.plots.plot import (
     find_top,
     gauge_path,
 )
+from peripety.author.plots.slots import address_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -161,6 +162,8 @@ class PlotDocument:
         if "time_left" in self._slots and self._common["deadline"] and not is_timed:
             parts[1] = f"{parts[1]} {self._pick('deadline', self._common['deadline'])}"
         counted = list_counted(self._reading, shown) if told or "own_goal" in self._slots else []
+        if self._common["language"] == "en":
+            counted = [one for each in counted if (one := address_words(each)) not in shown.casefold()]
         if counted:
             line = self._common["counted"].format(things=join_list(counted, self._common))
             parts[1] = f"{line}{self._common['space']}{parts[1]}"

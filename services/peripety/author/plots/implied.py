@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.author.plots.cast import group_phrase
 from peripety.author.plots.noun_phrases import build_phrase, person_phrase
 from peripety.author.plots.phrases import fill_phrase, join_list
-from peripety.author.plots.slots import address_player, choose_supply
+from peripety.author.plots.slots import address_words, choose_supply
 from peripety.author.text_analysis.phrases import Goal
 from peripety.author.text_analysis.sides import AGAINST
 from peripety.author.text_analysis.tagging import tag_words
@@ -160,7 +160,7 @@ def _find_deed(reading: Reading, common: Mapping[str, Any]) -> str:
         return ""
     deed = " ".join(found["deed"].split())
     if common["language"] == "en":
-        deed = address_player(deed).removesuffix(".")
+        return address_words(deed)
     return deed[:1].lower() + deed[1:]
 
 
@@ -168,8 +168,7 @@ def _find_choice(reading: Reading, goal: str, common: Mapping[str, Any]) -> str:
     """Return the act of a goal that leaves it open, such as "do it or not"; empty for another goal."""
     patterns = common["implied"]
     if re.search(patterns.get("question", _NOTHING), reading.text, re.IGNORECASE):
-        act = address_player(goal).removesuffix(".")
-        return act[:1].lower() + act[1:]
+        return address_words(goal)
     found = re.fullmatch(patterns.get("either", _NOTHING), goal, re.IGNORECASE)
     return found["act"] if found else ""
 

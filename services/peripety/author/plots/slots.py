@@ -51,6 +51,7 @@ _ADDRESS = {
     "ourselves": "yourselves",
 }
 _ADDRESS_WORD = re.compile(rf"\b({'|'.join(sorted(_ADDRESS, key=len, reverse=True))})\b", re.IGNORECASE)
+_ARTICLE_BEFORE = re.compile(r"(?i)\b(?:an?|the|this|that|old|new|his|her|their|my|our)\s$")
 _CAPITAL_WORD = re.compile(r"\b(?:US|I{2,}|IV)\b")
 _LEVEL = r"(?:very |really |quite )?(?:hard|difficult|tough|easy|normal)(?:er)?"
 _REQUEST = re.compile(
@@ -86,7 +87,8 @@ def address_player(text: str) -> str:
     """Return an English text about its writer as one about "you", without requests for a text or a game."""
 
     def turn(found: re.Match[str]) -> str:
-        return found[0] if _CAPITAL_WORD.fullmatch(found[0]) else _ADDRESS[found[0].casefold()]
+        is_noun = found[0].casefold() == "mine" and _ARTICLE_BEFORE.search(found.string[: found.start()])
+        return found[0] if is_noun or _CAPITAL_WORD.fullmatch(found[0]) else _ADDRESS[found[0].casefold()]
 
     plain = " ".join(address_actor(text).replace("\u2019", "'").split())
     kept = [one for one in _SENTENCE_END.split(plain) if one and not _REQUEST.match(one)]
@@ -114,6 +116,12 @@ def _turn_third_person(text: str) -> str:
     """Return a text about the player in the third person with "your" for the first possessive."""
     first = _THIRD_PERSON.search(text)
     return re.sub(rf"\b{first[0]}\b(?= [a-z])", "your", text) if first else text
+
+
+def address_words(text: str) -> str:
+    """Return words of an English text about its writer as words about "you", with a small first letter."""
+    turned = address_player(text).removesuffix(".")
+    return turned[:1].lower() + turned[1:]
 
 
 _LONGEST_TEXT = 700

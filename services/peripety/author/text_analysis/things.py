@@ -303,7 +303,8 @@ class ThingReader:
         if self._runs_out(chunk):
             return not chunk.is_first_class("person", "location", "time")
         thing = thing or (self._grammar.code != "en" and not chunk.classes)
-        loose = chunk.is_first_class("animal") and chunk.definite != "num"
+        is_set = chunk.head.lemma in self._grammar.words("things", "sets") and chunk.of is None
+        loose = is_set or (chunk.is_first_class("animal") and chunk.definite != "num")
         if not thing or loose or not chunk.nouns or self._span[0] <= chunk.start < self._span[1]:
             return False
         lasting = self._grammar.words("things", "lasting")
