@@ -62,12 +62,14 @@ def lines() -> Iterator[str]:
     yield from _measure_corpus("unseen, tuned on", "unseen", is_tuning=True)
     yield from _measure_corpus("unseen, held out", "unseen", is_tuning=False)
     yield ""
-    row = "{:12} {:>9} {:>9} {:>6} {:>29}".format
+    row = "{:12} {:>9} {:>9} {:>6} {:>14} {:>9} {:>6} {:>29}".format
     first = next(case for case in cases("honest") if case.kind == "amount")
-    alarms, honest = count_false_alarms(cases("honest"))
-    yield row("misdeed", "withheld", "noticed", "of", f"noticed in {honest} honest ones")
+    alarms, honest = count_false_alarms([*cases("honest"), *cases("counter")])
+    heading = ("withheld", "noticed", "of")
+    yield row("misdeed", *heading, "fresh withheld", *heading[1:], f"noticed in {honest} honest ones")
+    fresh = count_misdeeds(first, "misdeeds_fresh")
     for kind, counts in count_misdeeds(first).items():
-        yield row(kind, *counts, alarms.get(kind, 0))
+        yield row(kind, *counts, *fresh[kind], alarms.get(kind, 0))
     yield ""
     for turns in ADVERSARY_TURNS:
         left = asyncio.run(play_against(turns))

@@ -234,7 +234,7 @@ def lines_of(name: str, kind: str) -> list[str]:
     """Return the sentences of a file of one kind in the first world, whose run continues."""
     slots, told = _slots(_WORLDS[0]), []
     for line in _lines(name):
-        first, *situation, template = line.split("|", 1 if name == "misdeeds" else 2)
+        first, *situation, template = line.split("|", 1 if name.startswith("misdeeds") else 2)
         if first == kind and situation in ([], ["ongoing"]):
             prose = template.format(**slots)
             told.append(prose[0].upper() + prose[1:])

@@ -120,14 +120,19 @@ async def grade(narrator: GradedNarrator, games: int) -> NarratorMetrics:
     return metrics
 
 
-def count_misdeeds(case: Case) -> dict[str, tuple[int, int, int]]:
-    """Return how many misdeeds of each kind are withheld, noticed, and tried."""
+def count_misdeeds(case: Case, name: str = "misdeeds") -> dict[str, tuple[int, int, int]]:
+    """Return how many misdeeds of each kind are withheld, noticed, and tried.
+
+    Args:
+        case: the situation.
+        name: the file of misdeeds.
+    """
     checker, counts = ClaimChecker(case.facts), {}
-    for kind, name in _MISDEEDS.items():
-        told = lines_of("misdeeds", kind)
+    for kind, misconduct in _MISDEEDS.items():
+        told = lines_of(name, kind)
         withheld = sum(bool(checker.check(prose)) for prose in told)
         noticed = sum(
-            bool(checker.check(prose)) or name in find_misconduct(case.facts.spec, "alpha", prose)
+            bool(checker.check(prose)) or misconduct in find_misconduct(case.facts.spec, "alpha", prose)
             for prose in told
         )
         counts[kind] = (withheld, noticed, len(told))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.session.narration.claims.conduct import find_misconduct
-from support.engine.specs import spec
+from peripety.session.narration.claims.conduct import find_misconduct, find_misdeeds
+from support.engine.specs import never, spec
 from support.session.adversary import play_against, read_games
 from support.session.claims import cases
 from support.session.graded_narrators import count_false_alarms, count_misdeeds, grade, narrators
 
-WITHHELD_SCHEMA = 12
+WITHHELD_SCHEMA = 18
 TOLD_IN_ENGLISH = 0.33
 
 
@@ -35,13 +35,27 @@ def test_the_documented_share_of_misdeeds_is_caught() -> None:
     assert {kind: noticed for kind, (_, noticed, _) in counts.items() if noticed} == {
         "unruled": 8,
         "playing_on": 20,
-        "thoughts": 17,
+        "thoughts": 18,
         "ending": 20,
-        "invented": 15,
-        "tense": 16,
+        "invented": 14,
+        "tense": 14,
         "schema": 20,
     }
     assert {total for _, _, total in counts.values()} == {20}
+
+
+def test_misdeeds_in_wordings_that_tuned_nothing_are_caught_less_often() -> None:
+    case = next(case for case in cases("honest") if case.kind == "amount")
+    counts = count_misdeeds(case, "misdeeds_fresh")
+    assert {kind: noticed for kind, (_, noticed, _) in counts.items() if noticed} == {
+        "unruled": 8,
+        "playing_on": 9,
+        "thoughts": 3,
+        "ending": 5,
+        "invented": 9,
+        "tense": 8,
+        "schema": 10,
+    }
 
 
 def test_misconduct_depends_on_the_tense_of_the_premise() -> None:
@@ -54,6 +68,13 @@ def test_misconduct_depends_on_the_tense_of_the_premise() -> None:
 def test_honest_sentences_are_rarely_noticed() -> None:
     found, total = count_false_alarms(cases("honest"))
     assert {"schema", "invented"}.isdisjoint(kind for kind, count in found.items() if count > total / 100)
+
+
+def test_a_text_of_the_scenario_and_a_chosen_deed_are_no_misconduct() -> None:
+    document = spec(loss_conditions=[{**never("first"), "message": "You decide to go home."}])
+    assert find_misdeeds(document, None, "You decide to go home.") == []
+    assert [one.kind for one in find_misdeeds(spec(), None, "You decide to go home.")] == ["playing_on"]
+    assert find_misdeeds(spec(), None, "You decide to go home.", ["Decide the vote"]) == []
 
 
 def test_a_thing_that_the_scenario_does_not_have_is_invented() -> None:

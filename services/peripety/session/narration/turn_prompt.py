@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.gateway.types.message import ChatMessage
 from peripety.gateway.types.request import CacheConfig
+from peripety.session.events import ActionResolved
+from peripety.session.narration.claims.checker import is_checkable
+from peripety.session.narration.claims.conduct import PLAYING_ON, find_misdeeds
 from peripety.session.narration.scenario_prompt import load_prompt, render_scenario
 from peripety.session.narration.turn_context import (
     describe_facts,
     describe_story,
     json_size,
+    key_events,
     short_name,
     take_fitting,
     to_json_text,
@@ -26,6 +30,7 @@ from peripety.session.narration.turn_context import (
     truncate_text,
 )
 from peripety.session.narration.turn_history import render_history
+from peripety.session.types import Resolution
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +43,15 @@ if TYPE_CHECKING:
 
 _INPUT_CHARACTERS = 4_000
 _SMALL_INPUT_CHARACTERS = 1_000
+_MAX_NOTICED = 3
+_NOTICED_CHARACTERS = 120
+_NOTICED_RULES = {
+    "machinery": "no words of the program",
+    "thoughts": "show what others do and say, not what they think",
+    "playing_on": "leave decisions, words and feelings of the player to the player",
+    "tense": "keep the tense of the run",
+    "invented": "give the player nothing that the scenario does not have",
+}
 _CACHED_TEXTS = 64
 _EXPECTED_TURNS = 50
 _TOLD_SECTIONS = ("clues", "statements")
@@ -63,6 +77,7 @@ def build_messages(scene: NarrationContext, played: TurnResult | None) -> tuple[
     story = describe_story(scene.spec, scene.view.viewer, scene.view.project_state(tree), opening)
     history = render_history(scene, scene.room.facts // 3)
     told = {
+        "noticed": find_noticed(scene) or None,
         "memories": history.memories or None,
         "facts": collect_facts(scene, played, scene.room.facts),
         **_limit_story(story, scene.room.story),
@@ -90,6 +105,33 @@ def collect_facts(
     facts = describe_facts(scene.view, scene.names, scene.turn, events, max_bytes)
     limit = _SMALL_INPUT_CHARACTERS if scene.room.is_small else _INPUT_CHARACTERS
     return facts | ({"input": truncate_text(scene.input, limit)} if scene.input else {})
+
+
+def find_noticed(scene: NarrationContext) -> list[dict[str, str]]:
+    """Return sentences of the last narration that look like misconduct, with the rule about each.
+
+    The check cannot tell them from good prose with certainty, so they cost nothing: the narrator only reads
+    them. A small prompt has no room for them.
+    """
+    if scene.room.is_small or not scene.recent_turns:
+        return []
+    last = scene.recent_turns[-1]
+    accepted, _, committed = key_events(last)
+    language = scene.session.narrator.language
+    is_own = committed.resolution is not Resolution.SERVER_RESOLVED and scene.view.can_read_narration(
+        last.pov
+    )
+    if not is_own or not is_checkable(committed.narrative, language):
+        return []
+    tried = {event.action_id for event in last.events if isinstance(event, ActionResolved)}
+    chosen = [str(one.get("name") or one["id"]) for one in scene.spec["actions"] if one["id"] in tried]
+    found = find_misdeeds(scene.spec, scene.view.viewer, committed.narrative, chosen)
+    # The player's own words may be narrated as deeds.
+    kept = [one for one in found if not (accepted.input and one.kind == PLAYING_ON)]
+    return [
+        {"sentence": truncate_text(one.quotation, _NOTICED_CHARACTERS), "rule": _NOTICED_RULES[one.kind]}
+        for one in kept[:_MAX_NOTICED]
+    ]
 
 
 def cache_plan(scene: NarrationContext) -> CacheConfig:

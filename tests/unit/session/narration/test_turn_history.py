@@ -11,6 +11,7 @@ from peripety.gateway.types.message import ChatRole
 from peripety.session.events import DialogueSpoken
 from peripety.session.narration.prompt_room import PromptRoom
 from peripety.session.narration.turn_history import first_turn_of_history, render_history, shorten_prose
+from peripety.session.narration.turn_prompt import find_noticed
 from peripety.session.types import DieRollRequest, NarratorMemory, PlayerAction
 from support.engine.specs import Json, action, at_most, document, never
 from support.session.sessions import FULL_ROOM, scene_of, text_of, turn_of
@@ -236,3 +237,14 @@ def test_the_room_follows_from_the_context_window(tokens: int, least: int, most:
 def test_a_model_that_reasons_has_room_for_its_thoughts_besides_the_answer() -> None:
     assert PromptRoom.for_window(128_000).answer_tokens == 1_024
     assert PromptRoom.for_window(0).answer_tokens == 1_024
+
+
+def test_what_looks_like_misconduct_is_told_in_the_next_prompt() -> None:
+    about, told = scene(), "A lamp burns. You decide to trust the second."
+
+    def noticed(narrative: str, room: PromptRoom = FULL_ROOM, **words: str) -> list[str]:
+        turns = (turn_of(about, narrative, **words),)
+        return [one["sentence"] for one in find_noticed(replace(about, room=room, recent_turns=turns))]
+
+    assert noticed(told) == ["You decide to trust the second."]
+    assert noticed("A lamp burns.") == noticed(told, SMALL_ROOM) == noticed(told, spoken="I trust it.") == []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.author.text_analysis.languages import detect_language
 from peripety.session.narration.claims.amounts import AmountClaims
 from peripety.session.narration.claims.clauses import resolve_pronouns
-from peripety.session.narration.claims.conduct import has_machinery
+from peripety.session.narration.claims.conduct import contains_text, has_machinery
 from peripety.session.narration.claims.deeds import DeedClaims, EndingClaims
 from peripety.session.narration.claims.english import (
     NameTable,
@@ -202,6 +202,7 @@ class ClaimChecker:
         premise = facts.spec.get("premise")
         style = premise if isinstance(premise, dict) else {}
         is_past = self._is_past = style.get("tense") == "past"
+        self._spec = facts.spec
         self._you = facts.after.you
         self._is_third = style.get("person") == "third"
         self._amounts = AmountClaims(facts, is_past=is_past)
@@ -225,7 +226,7 @@ class ClaimChecker:
             before: the sentence before it, to which pronouns may refer.
         """
         told = remove_speech(sentence)
-        if has_machinery(told):
+        if has_machinery(told) and not contains_text(self._spec, sentence):
             return [WrongClaim("words", sentence.strip(), "a story has no words of the program")]
         if is_question(told):
             return []

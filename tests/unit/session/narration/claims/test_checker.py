@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -49,6 +50,13 @@ def test_sealed_contradictions_are_caught() -> None:
 
 def test_sealed_honest_sentences_pass() -> None:
     assert rate("honest") <= FALSE_ALARMS
+
+
+def test_a_sign_of_the_program_in_a_text_of_the_scenario_may_be_repeated() -> None:
+    facts = next(case.facts for case in cases("honest"))
+    own = replace(facts, spec={**facts.spec, "opening": "The sign says **closed** today."})
+    assert [one.kind for one in ClaimChecker(facts).check("The sign says **closed** today.")] == ["words"]
+    assert ClaimChecker(own).check("The sign says **closed** today.") == []
 
 
 def test_other_honest_prose_passes() -> None:
