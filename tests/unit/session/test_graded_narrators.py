@@ -44,7 +44,7 @@ def test_the_documented_share_of_misdeeds_is_caught() -> None:
     assert {total for _, _, total in counts.values()} == {20}
 
 
-def test_misdeeds_in_wordings_that_tuned_nothing_are_caught_less_often() -> None:
+def test_the_documented_share_of_fresh_misdeeds_is_caught() -> None:
     case = next(case for case in cases("honest") if case.kind == "amount")
     counts = count_misdeeds(case, "misdeeds_fresh")
     assert {kind: noticed for kind, (_, noticed, _) in counts.items() if noticed} == {

@@ -47,9 +47,9 @@ _MAX_NOTICED = 3
 _NOTICED_CHARACTERS = 120
 _NOTICED_RULES = {
     "machinery": "no words of the program",
-    "thoughts": "show what others do and say, not what they think",
+    "thoughts": "no thoughts of others, only their deeds and words",
     "playing_on": "leave decisions, words and feelings of the player to the player",
-    "tense": "keep the tense of the run",
+    "tense": "the tense of the run does not change",
     "invented": "give the player nothing that the scenario does not have",
 }
 _CACHED_TEXTS = 64
@@ -110,8 +110,7 @@ def collect_facts(
 def find_noticed(scene: NarrationContext) -> list[dict[str, str]]:
     """Return sentences of the last narration that look like misconduct, with the rule about each.
 
-    The check cannot tell them from good prose with certainty, so they cost nothing: the narrator only reads
-    them. A small prompt has no room for them.
+    Good prose may look the same, so they cost nothing: the narrator only reads them. A small prompt has no room for them.
     """
     if scene.room.is_small or not scene.recent_turns:
         return []

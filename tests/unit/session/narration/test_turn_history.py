@@ -242,8 +242,8 @@ def test_a_model_that_reasons_has_room_for_its_thoughts_besides_the_answer() -> 
 def test_what_looks_like_misconduct_is_told_in_the_next_prompt() -> None:
     about, told = scene(), "A lamp burns. You decide to trust the second."
 
-    def noticed(narrative: str, room: PromptRoom = FULL_ROOM, **words: str) -> list[str]:
-        turns = (turn_of(about, narrative, **words),)
+    def noticed(narrative: str, room: PromptRoom = FULL_ROOM, spoken: str = "") -> list[str]:
+        turns = (turn_of(about, narrative, spoken=spoken),)
         return [one["sentence"] for one in find_noticed(replace(about, room=room, recent_turns=turns))]
 
     assert noticed(told) == ["You decide to trust the second."]

@@ -1,4 +1,4 @@
-"""Misconduct of a narrator that contradicts no fact: it is counted, and told in the next prompt.
+"""Misconduct of a narrator that contradicts no fact: it is counted, and listed in the next prompt.
 
 A narrator must not decide the player's words and deeds, reveal thoughts of others, change the tense of the
 story, give the player things that the scenario does not have, or use words of the machinery. Most words of
@@ -197,7 +197,7 @@ class _MisdeedReader:
         return bool(people) or follows or bool(deals) or not clause.rest
 
     def _thinks(self, clause: ProseClause, sentence: Sentence) -> bool:
-        """Return True if a clause tells what goes on in another person."""
+        """Return True if a clause describes the thoughts of another person."""
         people = [key for key in clause.subjects() if key != self._you]
         told = {token.word for token in sentence.tokens}
         if not clause.is_asserted or clause.subordinator or clause.modal or "aloud" in told:
@@ -238,7 +238,7 @@ class _MisdeedReader:
         return hides and clause.base == "be"
 
     def _invents(self, clause: ProseClause, sentence: Sentence) -> bool:
-        """Return True if the player gets a thing that the scenario does not name, and keeps it."""
+        """Return True if the player gets a thing that the scenario does not name, and does not lose it again."""
         if not clause.is_asserted or clause.is_negative or clause.is_past:
             return False
         if {token.word for token in sentence.tokens} & words("leave drop fall again back"):
@@ -282,7 +282,7 @@ def _is_new(group: Group, known: Collection[str]) -> bool:
     is_indefinite = group.tokens[0].word in {"a", "an"}
     word = group.word
     if group.of is not None and word in words("cup glass mug bowl plate"):
-        # What a cup holds is gone when it is drunk.
+        # A drink is gone at once.
         return False
     return is_indefinite and not {word, word.removesuffix("s")} & {*known, *words_of("words", "light")}
 
