@@ -110,7 +110,8 @@ def collect_facts(
 def find_noticed(scene: NarrationContext) -> list[dict[str, str]]:
     """Return sentences of the last narration that look like misconduct, with the rule about each.
 
-    Good prose may look the same, so they cost nothing: the narrator only reads them. A small prompt has no room for them.
+    Good prose may look the same, so they cost nothing: the narrator only reads them.
+    A small prompt has no room for them.
     """
     if scene.room.is_small or not scene.recent_turns:
         return []

@@ -238,7 +238,7 @@ class _MisdeedReader:
         return hides and clause.base == "be"
 
     def _invents(self, clause: ProseClause, sentence: Sentence) -> bool:
-        """Return True if the player gets a thing that the scenario does not name, and does not lose it again."""
+        """Return True if the player gets a thing that the scenario does not name."""
         if not clause.is_asserted or clause.is_negative or clause.is_past:
             return False
         if {token.word for token in sentence.tokens} & words("leave drop fall again back"):
