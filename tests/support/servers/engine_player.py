@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 CUTS = 20
 """Number of cut offsets in a test."""
 
-_FARTHEST_CUT = {"cut": 4000, "cut_request": 500}
-"""The answers that a program receives are longer than this, and the requests that it sends."""
-
 
 @dataclass(frozen=True)
 class Edge:
@@ -71,11 +68,13 @@ class EnginePlayer:
         command: the program and its arguments.
         folder: the working directory.
         settings: further environment variables.
+        received: bytes of the answers, or less; cuts are within them.
     """
 
     command: tuple[str | Path, ...]
     folder: Path
     settings: dict[str, str] = field(default_factory=dict)
+    received: int = 4000
 
     def play(self, url: str, session_id: str, action: str = "tend") -> list[str]:
         """Return the lines that the program prints, without those of the engine itself."""
@@ -100,7 +99,7 @@ class EnginePlayer:
         ], expected
         assert re.fullmatch(r"turn 1 ongoing [0-9a-f]{64}", expected[-1])
         assert json.loads(expected[3].split(maxsplit=2)[2]) == "There is only the wind."
-        for fault, offset in _cuts():
+        for fault, offset in _cuts(self.received):
             async with MisbehavingProxy(
                 edge.url.removeprefix("http://"), has_frames=False
             ).listening() as proxy:
@@ -132,8 +131,11 @@ def counted(lines: list[str]) -> list[str]:
     return lines[starts[-1] :] if starts else lines
 
 
-def _cuts() -> Iterable[tuple[str, int]]:
+def _cuts(received: int) -> Iterable[tuple[str, int]]:
     random_offsets = random.Random(7)
     for number in range(CUTS):
-        fault = "cut_request" if number % 5 == 0 else "cut"
-        yield fault, random_offsets.randrange(_FARTHEST_CUT[fault])
+        is_request = number % 5 == 0
+        yield (
+            "cut_request" if is_request else "cut",
+            random_offsets.randrange(500 if is_request else received),
+        )
