@@ -36,7 +36,7 @@ play: $(VENV)/installed  ## Turn a description into a scenario and play it to it
 	@.ci/native $(VENV)
 
 .PHONY: play-llm
-play-llm: $(VENV)/installed-llm native  ## Play with a real language model on this machine (about 350 MB)
+play-llm: $(VENV)/installed-llm native  ## Play with a language model on this machine (about 350 MB), or with Ollama
 	@{ $(DESCRIPTION); } | BIN=$(BIN) examples/local-model
 
 .PHONY: testgen-llm
