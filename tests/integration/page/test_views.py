@@ -91,7 +91,13 @@ async def _play(edge: EdgeClient, session_id: str, turns: int = 100) -> None:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")
-async def games(edge: EdgeClient) -> Games:
+async def policy(edge: EdgeClient) -> str:
+    """The id of a policy with two versions."""
+    return await _compile_policy(edge)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def games(edge: EdgeClient, policy: str) -> Games:
     """One game in progress, one that has ended, and what the other views show."""
     status, spec = await edge.post("/scenarios/generate", {"description": DESCRIPTION, "seed": 3})
     assert status == 200, spec
@@ -111,7 +117,7 @@ async def games(edge: EdgeClient) -> Games:
         ended,
         link["token"],
         scenario,
-        await _compile_policy(edge),
+        policy,
         await _generate_tests(edge, scenario),
     )
 
@@ -220,10 +226,11 @@ async def test_every_view_fits_and_is_accessible(browser: Browser, edge: EdgeCli
     assert not found
 
 
-async def test_versions_of_a_policy_differ_by_calls(browser: Browser, edge: EdgeClient, games: Games) -> None:
+async def test_versions_of_a_policy_differ_by_calls(browser: Browser, edge: EdgeClient, policy: str) -> None:
     async with visiting(browser, edge.url) as visitor:
-        await _show(visitor, "comparison", games)
+        await visitor.open(f"#/policies/{policy}")
         page = visitor.page
+        await page.locator(".changed-rule").first.wait_for()
         assert await page.locator(".verdict").inner_text() == "2 calls are decided differently"
         rows = await page.locator(".changed-calls li").all_inner_texts()
         assert any("/srv/shared" in row and row.index("deny") < row.index("allow") for row in rows)
