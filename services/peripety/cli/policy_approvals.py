@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
 import sys
 import time
@@ -42,7 +41,7 @@ ApprovalPath = Annotated[
     typer.Option(
         "--approvals",
         metavar="FILE",
-        help="File with addresses and token of the approvals. [default: in the user's runtime folder]",
+        help="File with addresses and token of the approvals. [default: ~/.cache/peripety/proxy.json]",
     ),
 ]
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="Id of the waiting call.")]
@@ -51,8 +50,8 @@ _WATCH_SECONDS = 7 * 86_400.0
 
 
 def _default_path() -> Path:
-    folder = os.environ.get("XDG_RUNTIME_DIR") or str(Path.home() / ".cache")
-    return Path(folder) / "peripety" / "proxy.json"
+    # Clients start MCP servers with few variables of the environment: HOME, but not XDG_RUNTIME_DIR.
+    return Path.home() / ".cache" / "peripety" / "proxy.json"
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from peripety.cli.output import (
     MAX_INPUT_BYTES,
     deadline_of,
     make_budget,
+    one_line,
     person_console,
     printable,
     result_console,
@@ -33,8 +34,10 @@ from peripety.cli.output import (
 )
 from peripety.cli.render.policy import live_policy_view
 from peripety.cli.runs import Follow, RunFollower, resumed_compilation
+from peripety.engine import compile_policy
 from peripety.errors import InternalError, InvalidArgumentError, SpecError
 from peripety.policy.authoring.sentence_report import PARTIAL_CODE, UNREAD_CODE, summarize_sentences
+from peripety.policy.explanation import list_closed_tools
 from peripety.rpc.proto_json import from_json, to_json
 from peripety.rpc.status import finding_from_proto
 
@@ -50,7 +53,10 @@ commands = typer.Typer()
 POLICY_FILE, SCENARIOS_FILE = "policy.json", "scenarios.json"
 """File names of a compiled policy and its suite in a folder."""
 
-_CONSTITUTION_FILE, _TOOLS_FILE = "constitution.md", "tools.json"
+CONSTITUTION_FILE = "constitution.md"
+"""File name of the written policy in a folder."""
+
+_TOOLS_FILE = "tools.json"
 _HANDWRITTEN_FILE, _FOUNDATION_FILE = "handwritten.json", "foundation.json"
 _STORED_POLICY = re.compile(r"(?P<id>pol_[0-9a-f]{8,64})(@(?P<hash>[0-9a-f]{64}))?")
 _MAX_BYTES = 16 * MAX_INPUT_BYTES
@@ -127,10 +133,15 @@ def policy_sources(
             raise typer.BadParameter(
                 f"{folder} is not a folder; to use files, add --constitution FILE and --tools FILE",
             )
-        constitution = constitution or str(folder / _CONSTITUTION_FILE)
+        constitution = constitution or str(folder / CONSTITUTION_FILE)
         tools = tools or str(folder / _TOOLS_FILE)
         handwritten = handwritten or _existing(folder / _HANDWRITTEN_FILE)
         foundation = foundation or _existing(folder / _FOUNDATION_FILE)
+        if not Path(tools).exists() and tools == str(folder / _TOOLS_FILE):
+            raise typer.BadParameter(
+                f"{tools} is missing: the tools that the policy covers. Write it from an MCP server:"
+                f" peripety policy tools --name NAME -o {tools} -- SERVER"
+            )
     if constitution is None or tools is None:
         raise typer.BadParameter("input is missing: add a folder, or --constitution FILE and --tools FILE")
     if [constitution, tools, handwritten, foundation].count(STDIN) > 1:
@@ -332,4 +343,8 @@ def compile_(
     if as_json:
         write_json(to_json(compiled))
     else:
+        closed = list_closed_tools(compile_policy(policy.document))
+        if closed:
+            names = ", ".join(f"{server_name}/{name}" for server_name, name in closed)
+            result_console().print(f"  closed, because no sentence allows them: {one_line(names)}")
         result_console().print(f"stored as {policy.policy_id}, version {policy.policy_hash}", style="bold")

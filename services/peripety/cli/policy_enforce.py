@@ -20,7 +20,7 @@ from peripety.cli.output import (
     write_json,
 )
 from peripety.cli.policy_approvals import ApprovalPath, format_call, serve_approvals
-from peripety.cli.policy_author import POLICY_FILE
+from peripety.cli.policy_author import CONSTITUTION_FILE, POLICY_FILE
 from peripety.cli.policy_bundle import TrustedKeys, policy_reader
 from peripety.core.config import split_address
 from peripety.engine import compile_policy
@@ -168,8 +168,13 @@ def proxy(
     try:
         current = source.current()
     except OSError as error:
+        remedy = (
+            f"; compile it first: peripety policy compile {policy} -o {policy}/rules, and name that folder"
+            if (policy / CONSTITUTION_FILE).is_file()
+            else ""
+        )
         raise InvalidArgumentError(
-            f"cannot read {policy_document_path(policy)}: {error.strerror}", code="FILE_INVALID"
+            f"cannot read {policy_document_path(policy)}: {error.strerror}{remedy}", code="FILE_INVALID"
         ) from None
     server_name = name or only_server(current)
     address = split_address(listen) if listen else None

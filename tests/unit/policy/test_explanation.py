@@ -7,7 +7,13 @@ from random import Random
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.policy.explanation import ConditionOutcome, ConsideredRule, explain_decision
+from peripety.policy.explanation import (
+    ConditionOutcome,
+    ConsideredRule,
+    describe_missing_rule,
+    explain_decision,
+    list_closed_tools,
+)
 from support.engine.policies import all_requests, allow, deny, listed_policy, matcher, request, tiny_policy
 
 HOLDS, NOT, UNEVALUATED = ConditionOutcome
@@ -20,6 +26,12 @@ POLICY = tiny_policy(
     ),
     deny("size", logic={">": [{"var": "arguments.size"}, 10]}),
     allow("rest", tools=["read"]),
+)
+
+POLICY_OF_PATHS = tiny_policy(
+    allow("path", tools=["read"], arguments=[matcher("source", "path", "/a")]) | {"principle": "Text."},
+    allow("clerk", tools=["read"], roles=["clerk"]),
+    deny("other", roles=["other"]),
 )
 
 
@@ -63,3 +75,21 @@ def test_the_explanation_agrees_with_the_decision(seed: int) -> None:
         assert all((rule.path == "") is (rule.outcome is HOLDS) for rule in told)
         if decided.rule_id:
             assert told[-1].rule_id == decided.rule_id
+
+
+def test_a_refusal_names_what_the_rules_of_its_tool_need() -> None:
+    assert describe_missing_rule(POLICY_OF_PATHS, request(path="/b")) == (
+        'no rule allows this call of alpha/read; it needs that every `source` is below /a ("Text."),'
+        " or that the caller has the role clerk"
+    )
+    assert "as an absolute path" in describe_missing_rule(POLICY_OF_PATHS, request(path="a"))
+    assert describe_missing_rule(POLICY_OF_PATHS, request("other")) == (
+        "the policy does not know the tool alpha/other"
+    )
+    assert describe_missing_rule(tiny_policy(deny("all")), request()) == "no rule allows calls of alpha/read"
+
+
+def test_tools_that_no_rule_opens_are_listed() -> None:
+    assert list_closed_tools(POLICY_OF_PATHS) == (("beta", "send"),)
+    opened = tiny_policy(deny("all", tools=["read"]), allow("some", servers=["beta"]))
+    assert list_closed_tools(opened) == (("alpha", "read"),)

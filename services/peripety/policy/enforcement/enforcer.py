@@ -26,6 +26,7 @@ from peripety.errors import FailedPreconditionError, PeripetyError, ResourceExha
 from peripety.policy.enforcement.approvals import ApprovalOutcome
 from peripety.policy.enforcement.context import CallContext
 from peripety.policy.enforcement.limits import CallLimits
+from peripety.policy.explanation import describe_missing_rule, list_closed_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -146,10 +147,12 @@ class Enforcer:
         except (PeripetyError, OSError):
             _log.exception("no valid policy: all tools are closed")
             return frozenset()
+        known = {(tool["server_name"], tool["tool_name"]) for tool in policy.spec["tools"]}
+        is_open = known.difference(list_closed_tools(policy))
         return frozenset(
             name
             for name in self._listed
-            if self._describe_change(policy, name) is None and _may_open(policy, self._server_name, name)
+            if self._describe_change(policy, name) is None and (self._server_name, name) in is_open
         )
 
     async def decide(self, tool_name: str, arguments: Mapping[str, Any]) -> Verdict:
@@ -190,7 +193,9 @@ class Enforcer:
         if decided.decision is Decision.DENY or self._is_shadow:
             self._write(request, policy, decided, context, "refused")
             return Verdict(
-                is_forwarded=False, reason=self._describe_refusal(policy, decided, context), decided=decided
+                is_forwarded=False,
+                reason=self._describe_refusal(policy, request, decided, context),
+                decided=decided,
             )
         self._write(request, policy, decided, context, "waiting")
         log = self._decision_log
@@ -206,7 +211,7 @@ class Enforcer:
         word = "refused" if is_approved else _OUTCOME_WORDS[outcome]
         self._write(request, latest, again, context, word)
         why = changed or "The rules changed meanwhile" if is_approved else _REFUSALS[outcome]
-        reason = f"{self._describe_refusal(latest, again, context)} {why}."
+        reason = f"{self._describe_refusal(latest, request, again, context)} {why}."
         return Verdict(is_forwarded=False, reason=reason, decided=again, outcome=word)
 
     def _evaluate(self, policy: Policy, request: ToolRequest) -> tuple[DecisionResult, tuple[str, ...]]:
@@ -243,9 +248,17 @@ class Enforcer:
                 request, policy, decided, told, self._now(), context=[*context], **details
             )
 
-    def _describe_refusal(self, policy: Policy, decided: DecisionResult, context: tuple[str, ...]) -> str:
-        """Return the reason of the deciding rule, and the context that does not hold, for the caller."""
-        why = decided.reasons[-1] if decided.reasons else "No rule allows this call."
+    def _describe_refusal(
+        self, policy: Policy, request: ToolRequest, decided: DecisionResult, context: tuple[str, ...]
+    ) -> str:
+        """Return the reason of the deciding rule, and the context that does not hold, for the caller.
+
+        Without a deciding rule: what the rules need that may open the tool.
+        """
+        if not decided.rule_id:
+            why = f"{describe_missing_rule(policy, replace(request, roles=(*request.roles, *context)))}."
+        else:
+            why = decided.reasons[-1]
         by = f" (rule {decided.rule_id})" if decided.rule_id else ""
         names = (f"{CONTEXT_PREFIX}{name}" for name in policy.spec.get("context", {}))
         missing = ", ".join(name for name in names if name not in context)
@@ -265,14 +278,3 @@ class Enforcer:
                     return f"the input schema of {name} is not the one that the policy was written for"
                 return None
         return None  # the rules deny an unknown tool
-
-
-def _may_open(policy: Policy, server_name: str, tool_name: str) -> bool:
-    """Return True unless no rule that allows or escalates names the tool."""
-    tools = {(tool["server_name"], tool["tool_name"]) for tool in policy.spec["tools"]}
-    return (server_name, tool_name) in tools and any(
-        rule["then"] != "deny"
-        and server_name in rule["when"].get("servers", (server_name,))
-        and tool_name in rule["when"].get("tools", (tool_name,))
-        for rule in policy.rules
-    )

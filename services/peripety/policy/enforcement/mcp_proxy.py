@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from mcp import Client, StdioServerParameters
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
+from peripety.errors import FailedPreconditionError
 from peripety.version import __version__
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ async def connect_server(command: Sequence[str]) -> AsyncIterator[Client]:
     Args:
         command: its command with arguments, or only its `http://` or `https://` URL. A command gets the whole
             environment of this process.
+
+    Raises:
+        FailedPreconditionError: the server cannot be started or reached, or does not
+            answer as an MCP server.
     """
     first, *arguments = command
     is_url = first.startswith(("http://", "https://"))
@@ -48,8 +53,24 @@ async def connect_server(command: Sequence[str]) -> AsyncIterator[Client]:
         if is_url
         else StdioServerParameters(command=first, args=arguments, env=dict(os.environ), cwd=Path.cwd())
     )
-    async with Client(target, cache=None) as client:
+    async with AsyncExitStack() as opened:
+        try:
+            client = await opened.enter_async_context(Client(target, cache=None))
+        except Exception as error:
+            what, remedy = (
+                ("reach", "check the URL") if is_url else ("start", "run the command alone to see its error")
+            )
+            raise FailedPreconditionError(
+                f"cannot {what} the MCP server {' '.join(command)}: {_describe_cause(error)}; {remedy}"
+            ) from error
         yield client
+
+
+def _describe_cause(error: BaseException) -> str:
+    """Return the message of the first error in nested groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 async def list_server_tools(client: Client) -> list[types.Tool]:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 _WRITING = re.compile(
-    r"(?:^|_)(?:write|create|delete|remove|move|rename|edit|save|append|update|put|upload|set|commit|add|reset)(?:_|$)"
+    r"(?:^|_)(?:write|create|delete|remove|move|rename|edit|save|append|update|put|upload|set|commit|add|reset"
+    r"|checkout|switch|restore|merge|rebase|push|pull|apply|insert|replace|copy|make|mkdir|truncate)(?:_|$)"
 )
 _END = re.compile(r"(?:^|_)(?:source|src|from|destination|dest|target)(?:_|$)")
 _ABOUT_FILES = re.compile(r"(?:^|_)(?:files?|folders?|director(?:y|ies)|paths?)(?:_|$)")

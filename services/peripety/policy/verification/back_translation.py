@@ -170,7 +170,7 @@ class RuleDescriber:
     def describe(self, rule: Mapping[str, Any]) -> str:
         """Return a rule as a sentence."""
         when = rule["when"]
-        conditions = [*self._describe_conditions(when)]
+        conditions = [*self.describe_conditions(when)]
         condition = f" if {' and '.join(conditions)}" if conditions else ""
         return f"{_VERBS[rule['then']]} {self._describe_calls(when)}{condition}."
 
@@ -181,7 +181,8 @@ class RuleDescriber:
         names = [f"{terms.server}/{terms.tool}" for terms in self._tools if terms.can_apply(own)]
         return f"a call of {_join(names, 'or')}" if names else "a call of no known tool"
 
-    def _describe_conditions(self, when: Mapping[str, Any]) -> Iterator[str]:
+    def describe_conditions(self, when: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what a condition requires of the caller and the arguments, one part each."""
         if "roles" in when:
             yield f"the caller has the role {_join(when['roles'], 'or')}"
         for matcher in when.get("arguments", ()):

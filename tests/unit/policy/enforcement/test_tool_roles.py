@@ -22,6 +22,7 @@ def _guess(tool_name: str, **properties: Any) -> dict[str, str]:
         ("read_file", {"path": TEXT}, {"/path": "read_path"}),
         ("readFile", {"filePath": TEXT}, {"/filePath": "read_path"}),
         ("write_file", {"path": TEXT, "content": TEXT}, {"/path": "write_path"}),
+        ("git_checkout", {"repo_path": TEXT, "branch_name": TEXT}, {"/repo_path": "write_path"}),
         (
             "move_file",
             {"source": TEXT, "destination": TEXT},
