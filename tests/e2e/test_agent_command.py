@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.policy.enforcement.decision_log import read_log
 from support.llmsim.simulator import served
+from support.policy.proxy import SERVER, recorded, run_policy, write_policy
 from support.repo.repository import ROOT
 from support.servers.processes import PERIPETY, ServerProcess, environment, terminal
 
@@ -83,7 +88,7 @@ def test_an_agent_runs_its_tools_and_shows_what_each_phase_used(tmp_path: Path, 
     without_figures = re.sub(r"   \d+ calls? .*\n", "   used\n", done.stdout)
     assert without_figures.startswith(
         "── outline\none, two, three\n   used\n"
-        '── measure\n   count_words {"text":"one two three"}\n3 words\n   used\n'
+        '── measure\n   count_words {"text":"one two three"}\n   = 3\n3 words\n   used\n'
         '── verdict\n{"short":true,"reason":"so few"}\n   used\n── done: 4 calls',
     )
     (listed,) = lines(agent(tmp_path, model, "list", "--json"))
@@ -154,3 +159,97 @@ def test_a_tool_that_nobody_can_run_leaves_the_run_waiting(tmp_path: Path, model
     assert "TOOL_WITHOUT_COMMAND" in done.stderr
     (waiting,) = lines(agent(tmp_path, model, "list", "--json"))
     assert waiting["state"] == "waiting_for_tools"
+
+
+GUARDED = """
+[[responses]]
+pattern = { type = "contains", text = "Use all tools" }
+response = { tool_calls = [
+  { tool = "read", input = { path = "/a/b" } },
+  { tool = "read", input = { path = "/b" } },
+  { tool = "put", input = { path = "/a", content = "c" } },
+  { tool = "drop", input = { path = "/a" } },
+] }
+
+[[responses]]
+pattern = { type = "any", tool_result = { type = "contains", text = "done: drop /a" } }
+response = "ready"
+"""
+
+
+@pytest.mark.slow(reason="starts processes: 6 s")
+async def test_a_policy_decides_the_calls_of_an_agent(tmp_path: Path) -> None:
+    await write_policy(tmp_path)
+    path = tmp_path / "agent.toml"
+    server = json.dumps([sys.executable, str(SERVER), str(tmp_path / "record")])
+    path.write_text(
+        'name = "n"\npolicy = "policy.json"\n'
+        '[[phases]]\nid = "a"\ninput = "Use all tools"\ntools = ["read", "put", "drop"]\n'
+        f"[servers]\nalpha = {server}\n"
+    )
+    file = tmp_path / "approvals.json"
+    with served(GUARDED) as model:
+        running = await asyncio.create_subprocess_exec(
+            *(*PERIPETY, "agent", "run", str(path), "--approvals", str(file)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=environment(tmp_path, **settings(model)),
+        )
+        try:
+            assert running.stdout is not None
+            told = []
+            while "peripety policy approve" not in "".join(told):
+                line = await running.stdout.readline()
+                assert line, "".join(told)
+                told.append(line.decode())
+            approval = told[-1].partition("approve ")[2].split()[0]
+            code, out = await run_policy("approve", approval, "--approvals", str(file))
+            assert code == 0, out
+            rest, _ = await running.communicate()
+        finally:
+            with suppress(ProcessLookupError):
+                running.kill()
+    shown = "".join(told) + rest.decode()
+    assert running.returncode == 0, shown
+    for expected in (
+        "   = done: read /a/b",
+        "   ✗ Refused by the policy: no rule allows this call of alpha/read;",
+        "   ✗ Refused by the policy (rule puts):",
+        "   = done: drop /a",
+        "ready",
+    ):
+        assert expected in shown
+    assert recorded(tmp_path) == ["read /a/b", "drop /a"]
+    entries = [*read_log(tmp_path / "agent.decisions.jsonl")]
+    assert [entry["outcome"] for entry in entries] == [
+        "forwarded",
+        "refused",
+        "refused",
+        "waiting",
+        "approved",
+    ]
+    assert len({entry["run_id"] for entry in entries}) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('policy = "none"', "policy: cannot read"),
+        ("[servers]\ncommands = ['a']", "servers"),
+        ("[servers]\nalpha = ['no-such-program']", "cannot start the MCP server no-such-program"),
+    ],
+)
+@pytest.mark.slow(reason="starts a process for each case: 3 s")
+def test_what_is_wrong_with_a_policy_or_a_server_is_said(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "agent.toml"
+    path.write_text(f'name = "n"\n{text}\n[[phases]]\nid = "a"\ninput = "x"\n')
+    done = subprocess.run(
+        [*PERIPETY, "agent", "run", str(path)],
+        capture_output=True,
+        check=False,
+        text=True,
+        env=environment(tmp_path),
+    )
+    assert done.returncode != 0
+    assert problem in done.stderr

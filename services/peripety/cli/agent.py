@@ -16,6 +16,7 @@ from peripety.api.agent.v1 import agent_pb2 as pb
 from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceStub
 from peripety.api.gateway.v1 import gateway_pb2 as gateway
 from peripety.cli.agent_file import AgentFile, read_agent
+from peripety.cli.agent_tools import open_tools
 from peripety.cli.embedded_services import services_at
 from peripety.cli.options import Server
 from peripety.cli.output import (
@@ -27,6 +28,7 @@ from peripety.cli.output import (
     table_console,
     write_json,
 )
+from peripety.cli.policy_approvals import ApprovalPath, ApprovalTime
 from peripety.cli.prompt import prompt_line
 from peripety.errors import DeadlineError, FailedPreconditionError
 from peripety.rpc.proto_json import enum_word, to_json, without_provider_state
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Mapping
 
     from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceAsyncStub
+    from peripety.cli.agent_tools import AgentTools
 
 
 commands = typer.Typer(
@@ -42,6 +45,8 @@ commands = typer.Typer(
     help="Run agents: phases that share a conversation.",
     no_args_is_help=True,
 )
+
+_MAX_LINES, _MAX_COLUMNS = 10, 400
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
 
@@ -56,6 +61,19 @@ def _input(given: str) -> tuple[str, str]:
         return name, Path(value[1:]).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"--input {name}: cannot read {value[1:]}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalOptions:
+    """Options of the calls that wait for a person.
+
+    Attributes:
+        file: receives the addresses and the token; None for the default file.
+        seconds: the time that a person has.
+    """
+
+    file: Path | None
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +101,10 @@ async def _stream_run(
     server: str | None,
     resumed_run_id: str | None,
     rerun: PhaseRerun | None,
+    approval: ApprovalOptions,
 ) -> int:
     agent, request_id = screen.agent, str(uuid4())
-    async with _agents_at(server) as stub:
+    async with open_tools(agent, approval.file, approval.seconds) as tools, _agents_at(server) as stub:
         if resumed_run_id is None:
             started = pb.RunAgentRequest(
                 request_id=request_id,
@@ -105,7 +124,8 @@ async def _stream_run(
             )
             last = await _follow_run(screen, stub, stub.RerunPhase(request))
         while last.HasField("tools_requested"):
-            given = [await screen.tool_result(call) for call in last.tools_requested.calls]
+            tools.begin(last.run_id, [*inputs.values()])
+            given = [await screen.tool_result(tools, call) for call in last.tools_requested.calls]
             on = pb.ContinueRunRequest(request_id=str(uuid4()), run_id=last.run_id, results=given)
             last = await _follow_run(screen, stub, stub.ContinueRun(on))
     return 0 if last.HasField("completed") else 1
@@ -156,14 +176,21 @@ class _RunView:
         else:
             self._print_event(event)
 
-    async def tool_result(self, call: gateway.ToolCall) -> gateway.ToolResult:
-        """Return the result of a tool call, from its command or typed in at the terminal.
+    async def tool_result(self, tools: AgentTools, call: gateway.ToolCall) -> gateway.ToolResult:
+        """Return and print the result of a tool call: a refusal, or the result of its command or server.
+
+        The result of a tool without either is typed in at the terminal.
 
         Raises:
             FailedPreconditionError: the tool has no command, and standard input is not a terminal.
         """
-        if call.name in self.agent.commands:
-            return await self.agent.commands[call.name].run_call(call)
+        result = await tools.refuse(call)
+        if result is None and tools.has_runner(call.name):
+            result = await tools.run_call(call)
+        if result is not None:
+            if not self.as_json:
+                _print_result(result)
+            return result
         said = None
         if sys.stdin.isatty():
             said = prompt_line(f"{_format_call(call)} = ")
@@ -196,6 +223,17 @@ class _RunView:
                 out.print(f"── done: {format_model_usage(event.completed.usage)}", style="bold")
             case "failed":
                 _print_failure(event.failed)
+
+
+def _print_result(result: gateway.ToolResult) -> None:
+    """Print the first lines of the result of a tool."""
+    lines = printable(result.text).splitlines() or [""]
+    shown = [line if len(line) <= _MAX_COLUMNS else f"{line[:_MAX_COLUMNS]}…" for line in lines[:_MAX_LINES]]
+    if len(lines) > len(shown):
+        shown.append(f"… {len(lines) - len(shown):,} more lines")
+    mark = "✗" if result.is_error else "="
+    for number, line in enumerate(shown):
+        result_console().print(f"   {' ' if number else mark} {line}", style="dim")
 
 
 def _format_call(call: gateway.ToolCall) -> str:
@@ -283,12 +321,14 @@ def run(
         str | None,
         typer.Option(metavar="TEXT", help="With --rerun-phase: replace the input template."),
     ] = None,
+    approvals: ApprovalPath = None,
+    approval_time: ApprovalTime = 300.0,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run an agent. Tools that have a command run on this machine.
+    """Run an agent. Tools that have a command, and MCP servers that have one, run on this machine.
 
-    Shows the output and the usage of each phase.
+    Shows the output and the usage of each phase. A policy in the file decides each call of a tool.
     """
     if rerun_phase is None and (following or system is not None or input_template is not None):
         raise typer.BadParameter("--following, --system and --input-template need --rerun-phase PHASE")
@@ -303,7 +343,11 @@ def run(
         anew = PhaseRerun(phase, following)
     given = dict(map(_input, inputs or ()))
     screen = _RunView(described, as_json)
-    raise typer.Exit(asyncio.run(_stream_run(screen, given, server, resume, anew)))
+    raise typer.Exit(
+        asyncio.run(
+            _stream_run(screen, given, server, resume, anew, ApprovalOptions(approvals, approval_time))
+        )
+    )
 
 
 @commands.command("list")

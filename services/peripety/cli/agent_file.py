@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from peripety.api.agent.v1 import agent_pb2 as pb
 from peripety.api.gateway.v1 import gateway_pb2 as gateway
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from peripety.api.common.v1 import common_pb2 as common
 
 
-_MAX_OUTPUT_BYTES = 256 * 1024
+MAX_RESULT_BYTES = 256 * 1024
+"""Maximum size of the result of a tool."""
 _CHUNK_BYTES = 16 * 1024
 
 
@@ -62,7 +63,7 @@ class CommandTool:
         except TimeoutError:
             text, is_error = f"The tool took longer than {self.seconds:g} s.", True
         except _TooLargeError:
-            text, is_error = f"The tool wrote more than {_MAX_OUTPUT_BYTES:,} bytes.", True
+            text, is_error = f"The tool wrote more than {MAX_RESULT_BYTES:,} bytes.", True
         except OSError as error:
             text, is_error = f"The tool cannot be run: {error.strerror or error}.", True
         return gateway.ToolResult(call_id=call.call_id, text=text, is_error=is_error)
@@ -108,7 +109,7 @@ async def _read_all(stream: asyncio.StreamReader | None) -> str:
     data = bytearray()
     while chunk := await stream.read(_CHUNK_BYTES):
         data += chunk
-        if len(data) > _MAX_OUTPUT_BYTES:
+        if len(data) > MAX_RESULT_BYTES:
             raise _TooLargeError
     return data.decode(errors="replace").strip()
 
@@ -118,6 +119,17 @@ _TTLS = {"5m": gateway.CACHE_TTL_FIVE_MINUTES, "1h": gateway.CACHE_TTL_ONE_HOUR}
 
 _MAX_INT32 = 2**31 - 1
 _MAX_SEED = 2**53 - 1
+COMMAND_SERVER = "commands"
+"""Name in a policy of the server of the tools that an agent file defines itself."""
+
+
+def _check_server_name(name: str) -> str:
+    if name == COMMAND_SERVER:
+        raise ValueError(f"is the name of the file's own tools: {name}; choose another one")
+    return name
+
+
+_ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$"), AfterValidator(_check_server_name)]
 _Count = Annotated[int, Field(ge=0, le=_MAX_INT32)]
 _Number = Annotated[float, Field(ge=0, strict=False, allow_inf_nan=False)]
 _Dollars = Annotated[_Number, Field(le=MAX_DOLLARS)]
@@ -132,11 +144,19 @@ class AgentFile:
         manifest: the agent.
         budget: the limit of a run; None for no limit.
         commands: the tools that are commands of this machine, by name.
+        servers: the commands or URLs of MCP servers, by name.
+        policy: the compiled policy in front of the tools; None for none.
+        directory: the folder of the file.
+        decision_log: file of the decisions of the policy.
     """
 
     manifest: pb.Manifest
     budget: common.Budget | None
     commands: Mapping[str, CommandTool]
+    servers: Mapping[str, tuple[str, ...]]
+    policy: Path | None
+    directory: Path
+    decision_log: Path
 
     def phase(self, phase_id: str) -> pb.Phase:
         """Return the phase with an id.
@@ -266,6 +286,8 @@ class _Phase(_FileTable):
 
 class _Agent(_FileTable):
     name: str
+    policy: Annotated[str, Field(min_length=1)] | None = None
+    servers: dict[_ServerName, Annotated[list[str], Field(min_length=1)]] = {}
     system: str = ""
     options: _Options | None = None
     history: _History | None = None
@@ -312,7 +334,15 @@ def read_agent(path: Path) -> AgentFile:
         if tool.command is not None
     }
     budget = None if agent.budget is None else agent.budget.message()
-    return AgentFile(agent.message(), budget, commands)
+    return AgentFile(
+        agent.message(),
+        budget,
+        commands,
+        {name: tuple(command) for name, command in agent.servers.items()},
+        None if agent.policy is None else path.parent / agent.policy,
+        path.parent,
+        path.with_name(f"{path.stem}.decisions.jsonl"),
+    )
 
 
 def _resolve_files(value: Any, place: str, files: ReferencedFiles, problems: list[tuple[str, str]]) -> Any:

@@ -44,6 +44,15 @@ ApprovalPath = Annotated[
         help="File with addresses and token of the approvals. [default: ~/.cache/peripety/proxy.json]",
     ),
 ]
+ApprovalTime = Annotated[
+    float,
+    typer.Option(
+        min=1,
+        max=86_400,
+        metavar="SECONDS",
+        help="Time that a person has to approve a call; then it is refused.",
+    ),
+]
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="Id of the waiting call.")]
 
 _WATCH_SECONDS = 7 * 86_400.0

@@ -19,7 +19,7 @@ from peripety.cli.output import (
     save_file,
     write_json,
 )
-from peripety.cli.policy_approvals import ApprovalPath, format_call, serve_approvals
+from peripety.cli.policy_approvals import ApprovalPath, ApprovalTime, format_call, serve_approvals
 from peripety.cli.policy_author import CONSTITUTION_FILE, POLICY_FILE
 from peripety.cli.policy_bundle import TrustedKeys, policy_reader
 from peripety.core.config import split_address
@@ -125,15 +125,7 @@ def proxy(
         ),
     ] = None,
     approvals: ApprovalPath = None,
-    approval_time: Annotated[
-        float,
-        typer.Option(
-            min=1,
-            max=86_400,
-            metavar="SECONDS",
-            help="Time that a person has to approve a call; then it is refused.",
-        ),
-    ] = 300.0,
+    approval_time: ApprovalTime = 300.0,
     rate: Annotated[
         str | None,
         typer.Option(

@@ -42,11 +42,15 @@ class DecisionLog:
         path: the file; it is created with access for its owner only.
         redacted: roles or names of arguments whose values are left out.
 
+    Attributes:
+        details: further members of each line from now on.
+
     Raises:
         FailedPreconditionError: the file cannot be written, or its chain is broken.
     """
 
     def __init__(self, path: Path, redacted: Iterable[str] = ()) -> None:
+        self.details: dict[str, Any] = {}
         self._redacted = frozenset(redacted)
         try:
             entries = [*read_log(path)] if path.exists() else []
@@ -99,6 +103,7 @@ class DecisionLog:
             "reasons": [*decided.reasons],
             "policy_hash": hashlib.sha256(policy.document).hexdigest(),
             "outcome": outcome,
+            **self.details,
             **details,
             "previous": self._previous,
         }

@@ -35,12 +35,13 @@ _MAX_PAGES = 1_000
 
 
 @asynccontextmanager
-async def connect_server(command: Sequence[str]) -> AsyncIterator[Client]:
+async def connect_server(command: Sequence[str], directory: Path | None = None) -> AsyncIterator[Client]:
     """Connect to an MCP server.
 
     Args:
         command: its command with arguments, or only its `http://` or `https://` URL. A command gets the whole
             environment of this process.
+        directory: working directory of the command; None for that of this process.
 
     Raises:
         FailedPreconditionError: the server cannot be started or reached, or does not
@@ -51,7 +52,9 @@ async def connect_server(command: Sequence[str]) -> AsyncIterator[Client]:
     target = (
         first
         if is_url
-        else StdioServerParameters(command=first, args=arguments, env=dict(os.environ), cwd=Path.cwd())
+        else StdioServerParameters(
+            command=first, args=arguments, env=dict(os.environ), cwd=directory or Path.cwd()
+        )
     )
     async with AsyncExitStack() as opened:
         try:
