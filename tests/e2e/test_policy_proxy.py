@@ -189,3 +189,38 @@ async def test_what_is_wrong_at_the_start_is_said(folder: Path) -> None:
     assert (code, "--log" in out) == (2, True)
     code, out = await run_policy("approvals", "--approvals", str(folder / "none.json"))
     assert (code, "no enforcement point runs" in out) == (1, True)
+
+
+async def test_only_a_policy_of_a_trusted_key_opens_tools(folder: Path) -> None:
+    for key in ("author", "other"):
+        code, out = await run_policy("new-key", str(folder / f"{key}.key"))
+        assert code == 0, out
+    for key, version in (("author", "1"), ("other", "2"), ("author", "2")):
+        code, out = await run_policy(
+            *("export", str(folder / "policy.json"), "--key", str(folder / f"{key}.key")),
+            *("--name", "guard", "--version", version, "-o", str(folder / f"{key}-{version}.bundle")),
+        )
+        assert code == 0, out
+    trusted = ("--trust", str(folder / "author.key.pub"))
+    server = ("--", sys.executable, str(SERVER), str(folder / "record"))
+    for file in ("other-2.bundle", "policy.json"):
+        code, out = await run_policy("proxy", "-p", str(folder / file), *trusted, *server)
+        assert (code != 0, "done" in out) == (True, False), out
+    policy = folder / "policy.json"
+
+    def use(file: str) -> None:
+        written = folder / "new"
+        written.write_bytes((folder / file).read_bytes())
+        written.replace(policy)
+
+    use("author-2.bundle")
+    async with proxied(folder, "", *trusted) as client:
+        assert await call(client, "read", path="/a/b") == (False, "done: read /a/b")
+        assert (await call(client, "read", path="/b"))[0]
+        for file in ("other-2.bundle", "author-1.bundle"):  # an unknown key; an older version
+            use(file)
+            assert (await call(client, "read", path="/a/c"))[0]
+            assert (await client.list_tools()).tools == []
+        use("author-2.bundle")
+        assert await call(client, "read", path="/a/d") == (False, "done: read /a/d")
+    assert recorded(folder) == ["read /a/b", "read /a/d"]
