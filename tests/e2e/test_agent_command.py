@@ -198,7 +198,7 @@ async def test_a_policy_decides_the_calls_of_an_agent(tmp_path: Path) -> None:
         )
         try:
             assert running.stdout is not None
-            told = []
+            told: list[str] = []
             while "peripety policy approve" not in "".join(told):
                 line = await running.stdout.readline()
                 assert line, "".join(told)

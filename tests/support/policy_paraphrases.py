@@ -429,6 +429,25 @@ def _with_strange_word(source: random.Random, made: Paraphrase) -> Paraphrase:
     words = made.text.removesuffix(".").split()
     place = source.randrange(len(words) + 1)
     strange = source.choice((*_STRANGE, "only" if made.is_open else "not"))
+    if _gives_a_sentence(words, place, strange):
+        return made
     text = f"{' '.join([*words[:place], strange, *words[place:]])}."
     meaning = made.meaning if made.is_open else tuple("deny" for _ in made.meaning)
     return Paraphrase(text, made.is_open, True, meaning)
+
+
+def _gives_a_sentence(words: Sequence[str], place: int, strange: str) -> bool:
+    """Return True if a strange word gives an English sentence, with another meaning or the same one.
+
+    "If it *is not* low" negates a condition, and "files *if in* /a" leaves out "they are". The reference
+    meaning does not follow such a change.
+    """
+    if strange == "not":
+        before = {word.casefold() for word in words[:place]}
+        return not before.isdisjoint(_CLAUSE_WORDS) and words[place - 1] in {"is", "are", "has", "have"}
+    nouns = {"files", "notes", "crates"}
+    return strange == "if" and place < len(words) and words[place] in {*_PREPOSITIONS, *nouns}
+
+
+_CLAUSE_WORDS = {"if", "when", "unless", "whoever", "long", "provided", "except"}
+_PREPOSITIONS = {"in", "below", "with", "without", "of", "between"}

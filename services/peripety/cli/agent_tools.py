@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.api.gateway.v1 import gateway_pb2 as gateway
 from peripety.cli.agent_file import COMMAND_SERVER, MAX_RESULT_BYTES
-from peripety.cli.output import one_line, error_console
+from peripety.cli.output import error_console, one_line
 from peripety.cli.policy_approvals import serve_approvals
 from peripety.cli.policy_enforce import policy_document_path, require_mcp
 from peripety.engine import compile_policy
