@@ -23,7 +23,7 @@ from peripety.core.config import Config
 from peripety.errors import NotFoundError
 from peripety.policy.enforcement import approval_server
 from peripety.policy.enforcement.approval_file import ApprovalFile
-from peripety.policy.enforcement.service import register_approvals
+from peripety.policy.enforcement.setup import register_approvals
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve_registered
 

@@ -27,10 +27,9 @@ from peripety.engine import compile_policy
 from peripety.engine.policies.types import CONTEXT_PREFIX
 from peripety.errors import InvalidArgumentError, UnsupportedError
 from peripety.policy.enforcement.approvals import ApprovalQueue
-from peripety.policy.enforcement.context import CallContext, process_owner
+from peripety.policy.enforcement.context import CallContext, CallLimits, Limit, process_owner
 from peripety.policy.enforcement.decision_log import DecisionLog, read_log, replay_log
 from peripety.policy.enforcement.enforcer import Enforcer, PolicyFile
-from peripety.policy.enforcement.limits import CallLimits, Limit
 from peripety.policy.enforcement.tool_roles import guess_roles
 
 if TYPE_CHECKING:

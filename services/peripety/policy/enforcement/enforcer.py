@@ -24,8 +24,7 @@ from peripety.engine import Decision, ToolRequest, canonicalize, compile_policy
 from peripety.engine.policies.types import CONTEXT_PREFIX
 from peripety.errors import FailedPreconditionError, PeripetyError, ResourceExhaustedError, SpecError
 from peripety.policy.enforcement.approvals import ApprovalOutcome
-from peripety.policy.enforcement.context import CallContext
-from peripety.policy.enforcement.limits import CallLimits
+from peripety.policy.enforcement.context import CallContext, CallLimits
 from peripety.policy.explanation import describe_missing_rule, list_closed_tools
 
 if TYPE_CHECKING:

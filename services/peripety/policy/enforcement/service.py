@@ -6,10 +6,7 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from peripety.api.policy.v1 import policy_pb2 as pb
-from peripety.api.policy.v1.policy_pb2_grpc import (
-    ApprovalServiceServicer,
-    add_ApprovalServiceServicer_to_server,
-)
+from peripety.api.policy.v1.policy_pb2_grpc import ApprovalServiceServicer
 from peripety.core.concurrency import closing
 from peripety.core.validation import check_request_id, field_error, require_field, resolve_page_size
 from peripety.errors import FailedPreconditionError
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from peripety.policy.enforcement.approvals import ApprovalQueue
-    from peripety.rpc.container import ServiceContainer
 
 
 _MICROSECONDS = 1_000_000
@@ -125,17 +121,3 @@ def _event_to_proto(event: PendingApproval | EndedApproval, sequence: int) -> pb
     if isinstance(event, PendingApproval):
         return response(sequence=sequence, waiting=_approval_to_proto(event))
     return response(sequence=sequence, ended=copy_fields(response.Ended, event))
-
-
-async def register_approvals(wiring: ServiceContainer, *, approvals: ApprovalQueue, token: str) -> None:
-    """Register ApprovalService in the process of an enforcement point.
-
-    Args:
-        wiring: the process.
-        approvals: the waiting calls.
-        token: the token that each request must have.
-    """
-    add_ApprovalServiceServicer_to_server(ApprovalServicer(approvals, token), wiring.server)
-    service = pb.DESCRIPTOR.services_by_name["ApprovalService"]
-    wiring.add_service_name(service.full_name)
-    wiring.methods_without_deadline.add(f"/{service.full_name}/WatchApprovals")

@@ -10,10 +10,9 @@ import pytest
 from peripety.engine import ToolRequest, compile_policy, validate_policy
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.policy.enforcement.approvals import ApprovalQueue
-from peripety.policy.enforcement.context import CallContext, SourceTexts
+from peripety.policy.enforcement.context import CallContext, CallLimits, Limit, SourceTexts
 from peripety.policy.enforcement.decision_log import DecisionLog, read_log, replay_log
 from peripety.policy.enforcement.enforcer import Enforcer, PolicyFile
-from peripety.policy.enforcement.limits import CallLimits, Limit
 from support.engine.policies import policy_document, rule, tool
 
 if TYPE_CHECKING:
