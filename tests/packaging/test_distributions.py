@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 import tomllib
 import zipfile
@@ -90,6 +91,26 @@ def test_the_distributions_have_one_version_and_require_it() -> None:
     assert engine_alone["project"]["optional-dependencies"]["native"] == [f"peripety-simcore=={__version__}"]
     assert f"peripety-engine=={__version__}" in server["project"]["dependencies"]
     assert server["project"]["optional-dependencies"]["native"] == [f"peripety-engine[native]=={__version__}"]
+
+
+def test_the_clients_of_other_languages_have_the_same_version() -> None:
+    clients = ROOT / "clients"
+    package, lock = (
+        json.loads((clients / "typescript" / name).read_text("utf-8"))
+        for name in ("package.json", "package-lock.json")
+    )
+    crate = tomllib.loads((clients / "rust" / "Cargo.toml").read_text("utf-8"))
+    project = re.search(
+        r"^  <version>(.+)</version>", (clients / "java" / "pom.xml").read_text("utf-8"), re.MULTILINE
+    )
+    assert project is not None
+    versions = {
+        "typescript": package["version"],
+        "typescript lock": lock["version"],
+        "rust": crate["package"]["version"],
+        "java": project[1],
+    }
+    assert versions == dict.fromkeys(versions, __version__)
 
 
 def test_the_wheel_holds_every_file_of_the_package(server: Distribution) -> None:
