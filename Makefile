@@ -110,6 +110,13 @@ certificates: $(VENV)/installed-dev native  ## Write the worked example of docs/
 transcripts: $(VENV)/installed-dev native  ## Record the golden sessions in tests/data/transcripts, which every client verifies
 	@PYTHONPATH=tests $(BIN)/python -m conformance.transcripts
 
+TRANSCRIPTS ?= 1000
+
+.PHONY: test-transcripts
+test-transcripts: $(VENV)/installed-dev native  ## Record random sessions, and let every client verify them and false variants: TRANSCRIPTS=1000 SEED=1
+	@PYTHONPATH=tests $(BIN)/python -m conformance.random_transcripts $(TRANSCRIPTS) $(SEED)
+	@PERIPETY_TRANSCRIPTS=$(CURDIR)/build/transcripts .ci/transcripts
+
 .PHONY: worked-example
 worked-example: $(VENV)/installed-dev native  ## Write what is printed and drawn in the worked example of docs/tutorials/first-scenario.md
 	@PYTHONPATH=tests $(BIN)/python -m conformance.worked_example
@@ -304,6 +311,10 @@ bench-testgen-programs: $(VENV)/installed-dev native  ## Measure baseline tests 
 	@PYTHONPATH=tests $(BIN)/python -m bench.planted_bugs
 
 ITEMS ?= 1000000
+
+.PHONY: bench-clients
+bench-clients: $(VENV)/installed-dev native  ## Compare the client libraries: turns, events and validated specifications a second
+	@PYTHONPATH=tests $(BIN)/python -m bench.client_libraries
 
 .PHONY: bench-batch
 bench-batch: $(VENV)/installed-dev native  ## Compare batches with plain schema validators, in process and over gRPC
