@@ -2,6 +2,7 @@ package peripety
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,8 @@ import (
 	"testing"
 )
 
-const folder = "../../tests/data/transcripts/"
+// The folder of the bundles; the environment variable names another one.
+var folder = cmp.Or(os.Getenv("PERIPETY_TRANSCRIPTS"), "../../tests/data/transcripts") + "/"
 
 type change struct {
 	Name           string

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
     from support.engine.specs import Json
 
-FOLDER = ROOT / "tests" / "data" / "transcripts"
+GOLDEN_FOLDER = ROOT / "tests" / "data" / "transcripts"
+FOLDER = Path(os.environ.get("PERIPETY_TRANSCRIPTS", GOLDEN_FOLDER))
+"""Folder of the transcripts that the clients verify."""
 INDEX = FOLDER / "index.json"
 LARGEST_SAFE = 2**53 - 1
 ENTITIES: list[Json] = [{"id": "p", "playable": True}, {"id": "q", "playable": True}, {"id": "r"}]

@@ -8,6 +8,11 @@ use serde::Deserialize;
 
 const KIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/transcripts");
 
+/// Returns the path of a file of the kit, or of the folder that the environment names.
+fn path_of(name: &str) -> String {
+    format!("{}/{name}", std::env::var("PERIPETY_TRANSCRIPTS").unwrap_or_else(|_| KIT.to_owned()))
+}
+
 #[derive(Deserialize)]
 struct Entry {
     turns: u64,
@@ -33,11 +38,11 @@ struct Change {
 }
 
 fn kit() -> BTreeMap<String, Entry> {
-    serde_json::from_slice(&fs::read(format!("{KIT}/index.json")).unwrap()).unwrap()
+    serde_json::from_slice(&fs::read(path_of("index.json")).unwrap()).unwrap()
 }
 
 fn bundle(name: &str) -> Vec<u8> {
-    fs::read(format!("{KIT}/{name}")).unwrap()
+    fs::read(path_of(name)).unwrap()
 }
 
 /// Applies a change to a bundle.

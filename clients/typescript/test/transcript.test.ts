@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { canonicalize, TranscriptError, verifyTranscript } from "@peripety/client";
 import { type Change, seal, splitLines, tamper } from "./support/kit.js";
 
@@ -11,7 +12,10 @@ interface Entry {
   tampered: Change[];
 }
 
-const FOLDER = new URL("../../../../tests/data/transcripts/", import.meta.url);
+const { PERIPETY_TRANSCRIPTS } = process.env;
+const FOLDER = PERIPETY_TRANSCRIPTS
+  ? pathToFileURL(`${PERIPETY_TRANSCRIPTS}/`)
+  : new URL("../../../../tests/data/transcripts/", import.meta.url);
 const ENTRIES = Object.entries(JSON.parse(readFileSync(new URL("index.json", FOLDER), "utf8")) as Record<string, Entry>);
 
 async function defectOf(bundle: Uint8Array): Promise<TranscriptError> {

@@ -25,7 +25,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** The golden transcripts of the conformance kit: each is verified, and each change of one is refused at its line. */
 class TranscriptTest {
-  private static final Path KIT = Path.of("../../tests/data/transcripts");
+  private static final Path KIT =
+      Path.of(System.getenv().getOrDefault("PERIPETY_TRANSCRIPTS", "../../tests/data/transcripts"));
 
   private static JsonObject index() throws Exception {
     return JsonParser.parseString(Files.readString(KIT.resolve("index.json"))).getAsJsonObject();
