@@ -1,6 +1,6 @@
 """Client libraries against one server: turns, events and validated specifications a second.
 
-`make bench-clients`. The clients run one after the other, in several rounds; the best round of each counts.
+`make bench-clients`. The clients take turns, in several rounds; the best figure of each counts.
 A missing toolchain is skipped with a note.
 """
 
@@ -29,7 +29,9 @@ SEED = 7
 SPECS = 4_000
 SESSIONS = 8
 TURNS = 25
-ROUNDS = 4
+ROUNDS = 3
+ROUNDS_OF_A_PROCESS = 3
+"""The first one warms the process up."""
 COLUMNS = ("turns", "events", "specifications")
 
 Command = list[str]
@@ -48,11 +50,11 @@ def main() -> None:
         documents = Path(folder) / "specs.jsonl"
         documents.write_bytes(b"".join(generate_spec(SEED, index) + b"\n" for index in range(SPECS)))
         scenario_id = asyncio.run(_compile(server.address))
-        counts = [str(count) for count in (SESSIONS, TURNS, ROUNDS)]
-        best: dict[str, dict[str, float]] = {}
-        for name, command in commands.items():
-            printed = _run([*command, server.address, scenario_id, str(documents), *counts])
-            best[name] = json.loads(printed)
+        counts = [str(count) for count in (SESSIONS, TURNS, ROUNDS_OF_A_PROCESS)]
+        best = {name: dict.fromkeys(COLUMNS, 0.0) for name in commands}
+        for name, command in [*commands.items()] * ROUNDS:
+            figures = json.loads(_run([*command, server.address, scenario_id, str(documents), *counts]))
+            best[name] = {column: max(best[name][column], figures[column]) for column in COLUMNS}
     _say(f"{SESSIONS} sessions at a time, {SPECS} specifications over one stream, {os.cpu_count()} cores")
     _say("| client | turns/s | events/s | specifications/s |\n| --- | --- | --- | --- |")
     fastest = {column: max(figures[column] for figures in best.values()) for column in COLUMNS}
@@ -63,16 +65,22 @@ def main() -> None:
 
 def _scenario() -> bytes:
     """Return a scenario that `hold` keeps from ending."""
-    held = [{"op": "set", "path": "state.gauge", "value": 20}]
+    held = [{"op": "set", "path": f"state.{name}", "value": 20} for name in ("gauge", "reserve")]
     return json.dumps(
         spec(
-            state={"gauge": 20},
+            state={"gauge": 20, "reserve": 20},
             actions=[
                 action("hold", held),
                 action("spend", [{"op": "dec", "path": "state.gauge", "value": 3}]),
             ],
-            random_events=[event("wear", [{"op": "dec", "path": "state.gauge", "value": 4}])],
-            loss_conditions=[at_most("gauge_gone", "state.gauge", 0)],
+            random_events=[
+                event("wear", [{"op": "dec", "path": "state.gauge", "value": 4}]),
+                event("leak", [{"op": "dec", "path": "state.reserve", "value": 4}]),
+            ],
+            loss_conditions=[
+                at_most("gauge_gone", "state.gauge", 0),
+                at_most("reserve_gone", "state.reserve", 0),
+            ],
         )
     ).encode()
 
