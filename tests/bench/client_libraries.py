@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def _scenario() -> bytes:
-    """Return a scenario that `hold` keeps from ending."""
+    """Return a scenario in which `hold` prevents both endings."""
     held = [{"op": "set", "path": f"state.{name}", "value": 20} for name in ("gauge", "reserve")]
     return json.dumps(
         spec(
