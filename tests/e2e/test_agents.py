@@ -184,12 +184,12 @@ async def test_the_client_in_the_guide_hears_a_run_to_its_end(tmp_path: Path) ->
     assert done.stdout.splitlines()[-1] == "7 completed"
 
 
-def test_the_file_in_the_guide_describes_an_agent(tmp_path: Path) -> None:
+def test_the_files_in_the_guide_describe_agents(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "how-to" / "run-agents.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
-    (tmp_path / "agent.toml").write_text(text)
+    texts = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     (tmp_path / "verdict.schema.json").write_text('{"type": "object"}')
-    assert [one.phase_id for one in read_agent(tmp_path / "agent.toml").manifest.phases] == [
-        "outline",
-        "verdict",
-    ]
+    found = []
+    for text in texts:
+        (tmp_path / "agent.toml").write_text(text)
+        found.append([one.phase_id for one in read_agent(tmp_path / "agent.toml").manifest.phases])
+    assert found == [["outline", "verdict"], ["tidy"]]
