@@ -70,8 +70,8 @@ def find_misdeeds(
 ) -> list[Misdeed]:
     """Return the sentences of an English narration that look like misconduct.
 
-    A sentence that the scenario contains is none, and neither is a deed of the player with the verb of an
-    action that the player chose.
+    Two kinds of sentences are left out: those that the scenario contains, and deeds of the player with the
+    verb of an action that the player chose.
 
     Args:
         spec: the scenario.
