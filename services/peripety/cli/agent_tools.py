@@ -54,8 +54,6 @@ class McpTool:
         """Call the tool. A failure becomes an error result, so that the model can react to it."""
         try:
             result = await self.client.call_tool(self.definition.name, json.loads(call.arguments or b"{}"))
-        except asyncio.CancelledError:
-            raise
         except Exception as error:  # noqa: BLE001 - the border: the model gets a result for each call
             text, is_error = f"The server of the tool failed: {error}; the call may have had effects.", True
         else:
