@@ -70,10 +70,10 @@ async def _delete(policy_id: str, server: str | None) -> None:
 
 
 def _policies_table(summaries: Iterable[pb.PolicySummary]) -> Table:
-    table = start_table(("policy", "stored", "rules", "scenarios", "version"), {"rules", "scenarios"})
+    table = start_table(("policy", "name", "stored", "rules", "scenarios", "version"), {"rules", "scenarios"})
     for one in summaries:
         stored = one.create_time.ToDatetime().isoformat(" ", "seconds")
-        table.add_row(one.policy_id, stored, f"{one.rules:,}", f"{one.scenarios:,}", one.policy_hash)
+        table.add_row(one.policy_id, one_line(one.name), stored, f"{one.rules:,}", f"{one.scenarios:,}", one.policy_hash)
     return table
 
 

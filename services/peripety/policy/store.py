@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Column, Integer, LargeBinary, String, delete, insert, select
+from sqlalchemy import Column, Integer, LargeBinary, String, Text, delete, insert, select
 
 from peripety.core.concurrency import run_in_thread_if_large
 from peripety.core.mutation_testing import Coverage, Mutant, MutationScore
@@ -57,6 +57,7 @@ _table = versions_table(
     Column("result", LargeBinary, nullable=False),
     Column("rules", Integer, nullable=False),
     Column("scenarios", Integer, nullable=False),
+    Column("name", Text, nullable=False, server_default=""),
 )
 _columns = _table.c
 _versions = VersionedStore.from_table(_table, "policy_id", "policy_hash")
@@ -162,6 +163,7 @@ class PolicyStore:
             _columns.rules,
             _columns.scenarios,
             _columns.create_time,
+            _columns.name,
         ).where(condition)
         async with self._database.read() as connection:
             page = await _versions.list_page(query, page_size, page_token, connection)
@@ -192,14 +194,16 @@ async def _find_hash(policy_id: str, policy_hash: str | None, connection: AsyncC
 
 def _to_row(stored: CompiledPolicy) -> dict[str, Any]:
     compiled = stored.compiled
+    document = loads(compiled.document)
     return {
         "policy_id": stored.policy_id,
         "policy_hash": stored.policy_hash,
         "input_hash": stored.input_hash,
         "result": encode_result(compiled),
-        "rules": len(loads(compiled.document)["rules"]),
+        "rules": len(document["rules"]),
         "scenarios": len(compiled.scenarios),
         "create_time": stored.create_time.timestamp(),
+        "name": document["name"],
     }
 
 
@@ -221,6 +225,7 @@ def _summary_from_row(row: Any) -> PolicySummary:
         row.rules,
         row.scenarios,
         to_datetime(row.create_time),
+        row.name,
     )
 
 

@@ -487,6 +487,7 @@ class PolicySummary:
         rules: the number of rules.
         scenarios: the number of scenarios.
         create_time: the time of storage.
+        name: the name in the document; may be empty.
     """
 
     policy_id: str
@@ -494,6 +495,7 @@ class PolicySummary:
     rules: int
     scenarios: int
     create_time: datetime
+    name: str = ""
 
 
 class StoredPolicies(Protocol):

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlalchemy import text
 
 from peripety.errors import InvalidArgumentError, NotFoundError
 from peripety.policy.store import PolicyStore
@@ -77,6 +78,22 @@ async def test_the_version_that_came_last_is_the_latest(store: PolicyStore) -> N
     assert (await store.get(first.policy_id, first.policy_hash)) == first
     (listed,) = (await store.list_policies()).items
     assert (listed.policy_hash, listed.rules, listed.scenarios) == (second.policy_hash, 2, 2)
+    assert listed.name == "Other"
+
+
+async def test_policies_of_an_older_version_get_their_names(database_url: str) -> None:
+    async with opened_store(database_url) as (store, database):
+        policies = [await saved(store, name) for name in ("Gauge", "Größe")]
+        async with database.write() as connection:
+            await connection.execute(text("ALTER TABLE policy_versions DROP COLUMN name"))
+            await connection.execute(text("UPDATE peripety_schema SET version = version - 1"))
+    async with opened_store(database_url) as (store, _):
+        listed = (await store.list_policies()).items
+        assert [(one.policy_id, one.name) for one in listed] == [
+            (policies[1].policy_id, "Größe"),
+            (policies[0].policy_id, "Gauge"),
+        ]
+        assert await store.get(policies[0].policy_id) == policies[0]
 
 
 async def test_the_versions_of_a_policy_are_listed_in_pages_without_those_of_others(

@@ -317,6 +317,9 @@ pub struct PolicySummary {
     /// Time when it was stored.
     #[prost(message, optional, tag = "5")]
     pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Name of the policy, which is the first heading of its text. May be empty.
+    #[prost(string, tag = "6")]
+    pub name: ::prost::alloc::string::String,
 }
 /// Options of CompilePolicy. Unset fields take the default.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -4,7 +4,7 @@ import { rpc, type Finding } from "../api";
 import { date, t, tMaybe } from "../i18n";
 import { clean, words } from "../text";
 import { ProblemBox, Skeleton, useLoaded } from "../ui";
-import { callText, DecisionWord, RuleText, type Decision, type Request, type Rule, type Sentence, type Source, type Summary } from "./policyCalls";
+import { callText, DecisionWord, nameOf, RuleText, type Decision, type Request, type Rule, type Sentence, type Source, type Summary } from "./policyCalls";
 
 interface Decided {
   witness: Request;
@@ -68,7 +68,7 @@ function Choices({ versions, others }: { versions: Summary[]; others: Summary[] 
           <optgroup label={t("policies.others")}>
             {others.map((one) => (
               <option key={one.policy_id} value={keyOf(one)}>
-                {clean(one.policy_id)}
+                {nameOf(one)}
               </option>
             ))}
           </optgroup>

@@ -7,7 +7,7 @@ import { clean } from "../text";
 import { CoverageFigure, Empty, Figure, ProblemBox, Skeleton, toProblem, useLoaded, useTitle, type Coverage } from "../ui";
 import { ApprovalsView } from "./ApprovalsView";
 import { ComparePolicies } from "./ComparePolicies";
-import { Call, DecisionWord, RuleText, type Decision, type Request, type Sentence, type Summary } from "./policyCalls";
+import { Call, DecisionWord, nameOf, RuleText, type Decision, type Request, type Sentence, type Summary } from "./policyCalls";
 
 interface Policy {
   policy_id: string;
@@ -65,7 +65,9 @@ function List({ policies }: { policies: Summary[] }) {
         {policies.map((one) => (
           <li key={one.policy_id} class="card">
             <a class="card-link" href={`#/policies/${one.policy_id}`}>
-              <span class="card-title">{clean(one.policy_id)}</span>
+              <span class="card-title" dir="auto">
+                {nameOf(one)}
+              </span>
               <span class="card-text">
                 <span>{t("policies.rules", { n: one.rules ?? 0 })}</span>
                 <span>{t("policies.scenarios", { n: one.scenarios ?? 0 })}</span>

@@ -40,9 +40,15 @@ export interface Source {
 }
 
 export interface Summary extends Source {
+  name?: string;
   rules?: number;
   scenarios?: number;
   create_time?: string;
+}
+
+/** The name of a policy, or its id if it has none. */
+export function nameOf({ name, policy_id }: Summary): string {
+  return clean(name || policy_id);
 }
 
 export function Call({ decided }: { decided: Decided }) {

@@ -7,6 +7,7 @@ import. docs/explanation/decisions/0004-storage.md explains how to add a step.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, Boolean, Column, MetaData, Table, Text, inspect, text
@@ -123,5 +124,24 @@ def _index_sessions_by_update(connection: Connection) -> None:
         connection.exec_driver_sql("CREATE INDEX sessions_by_update ON sessions (updated, session_id)")
 
 
-STEPS: tuple[Callable[[Connection], None], ...] = (_introduce_history_lines, _index_sessions_by_update)
+def _name_policies(connection: Connection) -> None:
+    """Add the name of a policy to its summary, from the stored document."""
+    if not inspect(connection).has_table("policy_versions"):
+        return
+    add_column(connection, "policy_versions", Column("name", Text, nullable=False, server_default=""))
+    stored = text("SELECT position, result FROM policy_versions WHERE position > :last ORDER BY position LIMIT 1")
+    rename = text("UPDATE policy_versions SET name = :name WHERE position = :position")
+    last = -1
+    # One at a time: a result can be many megabytes long.
+    while (row := connection.execute(stored, {"last": last}).first()) is not None:
+        last = row.position
+        name = json.loads(json.loads(bytes(row.result))["document"])["name"]
+        connection.execute(rename, {"name": name, "position": last})
+
+
+STEPS: tuple[Callable[[Connection], None], ...] = (
+    _introduce_history_lines,
+    _index_sessions_by_update,
+    _name_policies,
+)
 """Step 0 upgrades version 1 to version 2. A released step is never changed, moved or removed."""

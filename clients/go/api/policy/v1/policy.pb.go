@@ -1877,7 +1877,9 @@ type PolicySummary struct {
 	// Number of scenarios.
 	Scenarios int32 `protobuf:"varint,4,opt,name=scenarios,proto3" json:"scenarios,omitempty"`
 	// Time when it was stored.
-	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// Name of the policy, which is the first heading of its text. May be empty.
+	Name          string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1945,6 +1947,13 @@ func (x *PolicySummary) GetCreateTime() *timestamppb.Timestamp {
 		return x.CreateTime
 	}
 	return nil
+}
+
+func (x *PolicySummary) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
 }
 
 // Options of CompilePolicy. Unset fields take the default.
@@ -6408,7 +6417,7 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\n" +
 	"input_hash\x18\a \x01(\tR\tinputHash\x12;\n" +
 	"\vcreate_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"\xbe\x01\n" +
+	"createTime\"\xd2\x01\n" +
 	"\rPolicySummary\x12\x1b\n" +
 	"\tpolicy_id\x18\x01 \x01(\tR\bpolicyId\x12\x1f\n" +
 	"\vpolicy_hash\x18\x02 \x01(\tR\n" +
@@ -6416,7 +6425,8 @@ const file_peripety_api_policy_v1_policy_proto_rawDesc = "" +
 	"\x05rules\x18\x03 \x01(\x05R\x05rules\x12\x1c\n" +
 	"\tscenarios\x18\x04 \x01(\x05R\tscenarios\x12;\n" +
 	"\vcreate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"\xdc\x03\n" +
+	"createTime\x12\x12\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\"\xdc\x03\n" +
 	"\x0eCompileOptions\x12$\n" +
 	"\vmax_repairs\x18\x01 \x01(\x05H\x00R\n" +
 	"maxRepairs\x88\x01\x01\x12\"\n" +

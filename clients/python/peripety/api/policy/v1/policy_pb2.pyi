@@ -938,6 +938,7 @@ class PolicySummary(_message.Message):
     RULES_FIELD_NUMBER: _builtins.int
     SCENARIOS_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
     policy_id: _builtins.str
     """Id of the policy."""
     policy_hash: _builtins.str
@@ -946,6 +947,8 @@ class PolicySummary(_message.Message):
     """Number of rules."""
     scenarios: _builtins.int
     """Number of scenarios."""
+    name: _builtins.str
+    """Name of the policy, which is the first heading of its text. May be empty."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """Time when it was stored."""
@@ -958,10 +961,11 @@ class PolicySummary(_message.Message):
         rules: _builtins.int = ...,
         scenarios: _builtins.int = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
+        name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "policy_hash", b"policy_hash", "policy_id", b"policy_id", "rules", b"rules", "scenarios", b"scenarios"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "name", b"name", "policy_hash", b"policy_hash", "policy_id", b"policy_id", "rules", b"rules", "scenarios", b"scenarios"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
