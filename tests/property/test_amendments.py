@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from peripety import engine
+from peripety.author.rule_text import diff_specs
 from peripety.errors import Finding
 from peripety.scenario.amendment.offline_amendment import apply_edits
-from peripety.scenario.rule_text import diff_specs
 from peripety.scenario.spec_generator.generator import generate_spec
 from support.examples import example_count
 

@@ -73,7 +73,8 @@ def _policies_table(summaries: Iterable[pb.PolicySummary]) -> Table:
     table = start_table(("policy", "name", "stored", "rules", "scenarios", "version"), {"rules", "scenarios"})
     for one in summaries:
         stored = one.create_time.ToDatetime().isoformat(" ", "seconds")
-        table.add_row(one.policy_id, one_line(one.name), stored, f"{one.rules:,}", f"{one.scenarios:,}", one.policy_hash)
+        rules, scenarios = f"{one.rules:,}", f"{one.scenarios:,}"
+        table.add_row(one.policy_id, one_line(one.name), stored, rules, scenarios, one.policy_hash)
     return table
 
 

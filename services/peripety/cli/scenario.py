@@ -13,6 +13,8 @@ import typer
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
+from peripety.author.rule_text import describe_content, describe_part
+from peripety.author.spec_sections import split_parts
 from peripety.cli.embedded_services import services_at
 from peripety.cli.options import (
     Server,
@@ -29,8 +31,6 @@ from peripety.cli.output import (
 )
 from peripety.cli.render.console import format_dry_run
 from peripety.rpc.proto_json import to_json
-from peripety.scenario.rule_text import describe_content, describe_part
-from peripety.scenario.spec_sections import split_parts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from peripety.author.rule_text import RuleEdit
     from peripety.engine import DryRunReport, Persona
     from peripety.scenario.certificate.types import Certificate
 
@@ -59,33 +60,6 @@ class Progress:
     message: str
     fraction: float
     spent: UsageTotal = field(default_factory=UsageTotal)
-
-
-class RuleEditKind(Enum):
-    """Kind of a difference."""
-
-    ADDED = "added"
-    REMOVED = "removed"
-    CHANGED = "changed"
-
-
-@dataclass(frozen=True, slots=True)
-class RuleEdit:
-    """Difference between two documents.
-
-    Attributes:
-        kind: the kind of the difference.
-        path: JSON Pointer of the part, in the document that has it (the new one for a change).
-        before: the part before, as JSON; None for an added part.
-        after: the part after, as JSON; None for a removed part.
-        summary: one sentence about the difference.
-    """
-
-    kind: RuleEditKind
-    path: str
-    before: bytes | None
-    after: bytes | None
-    summary: str
 
 
 @dataclass(frozen=True, slots=True)

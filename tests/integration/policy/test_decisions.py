@@ -234,7 +234,12 @@ async def test_policies_are_listed_and_deleted_and_a_deletion_may_be_asked_for_a
     stored: CompiledPolicy,
 ) -> None:
     (listed,) = (await stub.ListPolicies(pb.ListPoliciesRequest())).policies
-    assert (listed.policy_id, listed.name, listed.rules, listed.scenarios) == (stored.policy_id, "Gauge", 2, 2)
+    assert (listed.policy_id, listed.name, listed.rules, listed.scenarios) == (
+        stored.policy_id,
+        "Gauge",
+        2,
+        2,
+    )
     deletion = pb.DeletePolicyRequest(request_id=new_id(), policy_id=stored.policy_id)
     for _ in range(2):
         await stub.DeletePolicy(deletion)

@@ -31,6 +31,13 @@ interface Verdict {
   findings?: { code: string; message: string }[];
 }
 
+/** A turn of a test on a scenario; `expect` is JSONLogic. */
+interface Step {
+  actions?: { action_id: string; params?: Record<string, unknown> }[];
+  expect?: unknown;
+  expect_accepted?: boolean;
+}
+
 interface TestCard {
   test_id: string;
   category: string;
@@ -41,6 +48,7 @@ interface TestCard {
   round?: number;
   global?: boolean;
   combinatorial?: boolean;
+  scenario?: { steps?: Step[] };
   verdict?: Verdict;
 }
 
@@ -349,6 +357,7 @@ function RunView({ id }: { id: string }) {
                   → {clean(one.expected_output)}
                 </p>
               )}
+              {(one.scenario?.steps ?? []).length > 0 && <Steps steps={one.scenario!.steps!} />}
               {one.reasoning && (
                 <p class="quiet small" dir="auto">
                   {clean(one.reasoning)}
@@ -360,6 +369,47 @@ function RunView({ id }: { id: string }) {
       </section>
     </main>
   );
+}
+
+/** The turns of a test, each with what is expected after it. */
+function Steps({ steps }: { steps: Step[] }) {
+  return (
+    <details class="test-steps small">
+      <summary>{t("tests.steps", { n: steps.length })}</summary>
+      <ol>
+        {steps.map((one, index) => (
+          <li key={index} dir="ltr">
+            {(one.actions ?? []).map(callOf).join(", ") || t("tests.wait")}
+            {one.expect_accepted === false && <> <span class="badge">{t("tests.rejected")}</span></>}
+            <span class="quiet"> → {phrasesOf(one.expect).join(", ")}</span>
+          </li>
+        ))}
+      </ol>
+    </details>
+  );
+}
+
+function callOf({ action_id: id, params }: { action_id: string; params?: Record<string, unknown> }): string {
+  const given = Object.entries(params ?? {}).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+  return clean(given.length ? `${id}(${given.join(", ")})` : id);
+}
+
+const SIGNS: Record<string, string> = { "===": "=", "==": "=", "!==": "≠", "!=": "≠", "<": "<", "<=": "≤", ">": ">", ">=": "≥" };
+
+/** The parts of an expectation, such as `a = 3`. */
+function phrasesOf(logic: any): string[] {
+  if (Array.isArray(logic?.and)) return logic.and.flatMap(phrasesOf);
+  const [operator = "", operands] = Object.entries(logic ?? {})[0] ?? [];
+  if (operator in SIGNS && Array.isArray(operands) && operands.length === 2) {
+    return [operands.map(operandOf).join(` ${SIGNS[operator]} `)];
+  }
+  return logic === undefined ? [] : [clean(JSON.stringify(logic))];
+}
+
+function operandOf(operand: any): string {
+  if (typeof operand?.var === "string") return clean(operand.var.replace(/^state\./, ""));
+  if (typeof operand === "number") return number(operand);
+  return operand === null ? t("tests.nothing") : clean(typeof operand === "string" ? operand : JSON.stringify(operand));
 }
 
 /** The categories in order: what is done, what is being written, and what follows. */

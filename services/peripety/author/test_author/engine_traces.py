@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety import engine
+from peripety.author.rule_text import format_literal
 from peripety.core.mutation_testing import REMOVED, apply_edit
 from peripety.engine.schema_validation import parse_pointer
 from peripety.errors import PeripetyError
@@ -47,7 +48,8 @@ class PlayCall:
         """Return it as readable text."""
         if not self.params:
             return self.action_id
-        return f"{self.action_id}({', '.join(f'{name}={value!r}' for name, value in self.params.items())})"
+        given = (f"{name}={format_literal(value)}" for name, value in self.params.items())
+        return f"{self.action_id}({', '.join(given)})"
 
 
 PlayedTurns: TypeAlias = "tuple[PlayCall | None, ...]"
@@ -362,7 +364,8 @@ def describe_mutation(survivor: Mapping[str, Any]) -> str:
     after = survivor.get("after")
     if after is None:
         return f"Without {mutated_path(survivor)} it would fail."
-    return f"It would fail if {mutated_path(survivor)} were {after!r} instead of {survivor.get('before')!r}."
+    was, mutated = format_literal(survivor.get("before")), format_literal(after)
+    return f"It would fail if {mutated_path(survivor)} were {mutated} instead of {was}."
 
 
 def _build_mutant(document: Mapping[str, Any], survivor: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.author.rule_text import diff_specs
 from peripety.author.test_author.candidates import Candidate, CandidateDetails
 from peripety.author.test_author.engine_traces import (
     Play,
@@ -45,6 +46,7 @@ class _CompiledMutant:
     """Compiled mutant."""
 
     survivor: Mapping[str, Any]
+    document: Mapping[str, Any]
     program: engine.Program
     action_ids: Sequence[str]
 
@@ -85,7 +87,9 @@ def scenario_candidates(document: Mapping[str, Any], asked: AuthoringRequest) ->
     sketches: list[Candidate] = []
 
     def look(play: Play) -> None:
-        found = [*_play_candidates(program, play, [one for one in wrong if left[one.name] > 0], wanted)]
+        found = [
+            *_play_candidates(document, program, play, [one for one in wrong if left[one.name] > 0], wanted)
+        ]
         sketches.extend(found)
         left.subtract({gain for sketch in found for gain in sketch.gains})
 
@@ -100,7 +104,7 @@ def _compile_mutants(document: Mapping[str, Any], asked: AuthoringRequest) -> It
     action_ids = [action["id"] for action in document["actions"]]
     for survivor, variant in mutate_document(document, asked.survivors):
         try:
-            yield _CompiledMutant(survivor, engine.compile(json.dumps(variant).encode()), action_ids)
+            yield _CompiledMutant(survivor, variant, engine.compile(json.dumps(variant).encode()), action_ids)
         except PeripetyError:
             continue
 
@@ -134,7 +138,15 @@ def _iter_probes(
                     yield replace(play, turns=(*play.turns[:turn], usual))
 
 
+def _describe_mutant(document: Mapping[str, Any], mutant: _CompiledMutant) -> str:
+    """Return one sentence about the mutation, in the words of the rules."""
+    # An exchange of two rules changes none of them.
+    changes = "; ".join(edit.summary for edit in diff_specs(document, mutant.document))
+    return f"It would fail after this change: {changes}." if changes else describe_mutation(mutant.survivor)
+
+
 def _play_candidates(
+    document: Mapping[str, Any],
     program: engine.Program,
     play: Play,
     wrong: Sequence[_CompiledMutant],
@@ -150,7 +162,7 @@ def _play_candidates(
             differing[one.name] = found
             if one.is_boundary_mutant:
                 borders.add(found.turn)
-    told_of = {one.name: one.survivor for one in wrong}
+    told_of = {one.name: one for one in wrong}
     shown: set[str] = set()
     for index, turn in enumerate(turns):
         here = [name for name, found in differing.items() if found.turn == index]
@@ -168,7 +180,9 @@ def _play_candidates(
             fits.add("boundary")
         told = here or reached[:1]
         why = (
-            describe_mutation(told_of[told[0]]) if told else f"It shows {', '.join(sorted(new)) or 'a turn'}."
+            _describe_mutant(document, told_of[told[0]])
+            if told
+            else f"It shows {', '.join(sorted(new)) or 'a turn'}."
         )
         watch = {found.turn: found.variables for name, found in differing.items() if found.turn <= index}
         yield Candidate(

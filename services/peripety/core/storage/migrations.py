@@ -129,7 +129,9 @@ def _name_policies(connection: Connection) -> None:
     if not inspect(connection).has_table("policy_versions"):
         return
     add_column(connection, "policy_versions", Column("name", Text, nullable=False, server_default=""))
-    stored = text("SELECT position, result FROM policy_versions WHERE position > :last ORDER BY position LIMIT 1")
+    stored = text(
+        "SELECT position, result FROM policy_versions WHERE position > :last ORDER BY position LIMIT 1"
+    )
     rename = text("UPDATE policy_versions SET name = :name WHERE position = :position")
     last = -1
     # One at a time: a result can be many megabytes long.

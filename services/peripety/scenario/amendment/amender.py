@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from peripety.author.rule_text import diff_specs
 from peripety.core.concurrency import closing
 from peripety.core.config import ProviderName
 from peripety.core.idempotency.store import PendingResponse
@@ -27,7 +28,6 @@ from peripety.scenario.generation.evaluation import (
 from peripety.scenario.generation.loop import RepairLoop
 from peripety.scenario.generation.model_client import ModelClient, start_document_conversation
 from peripety.scenario.registry import version_changed_error
-from peripety.scenario.rule_text import diff_specs
 from peripety.scenario.types import (
     AmendmentCompleted,
     AmendmentFailed,

@@ -19,9 +19,9 @@ from importlib.resources import files
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from peripety.author.rule_text import format_path
 from peripety.errors import Finding
 from peripety.scenario.balance.parameters import WEIGHT_BOUNDS
-from peripety.scenario.rule_text import format_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping

@@ -13,10 +13,10 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.author.rule_text import describe_expression
 from peripety.engine.lowering import lower
 from peripety.engine.rng import run_seed
 from peripety.errors import PeripetyError
-from peripety.scenario.rule_text import describe_expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

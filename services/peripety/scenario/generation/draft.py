@@ -10,23 +10,23 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from peripety.author.rule_text import diff_specs
+from peripety.author.spec_sections import get_part_at, split_parts
 from peripety.core.concurrency import closing
 from peripety.engine.schema_validation import format_pointer, parse_pointer
 from peripety.scenario.generation.evaluation import EvaluationDepth, SpecEvaluation, encode_json
 from peripety.scenario.generation.merge import EVERYTHING, merge, restore_parts, scope_of_findings
 from peripety.scenario.generation.model_client import Feedback
 from peripety.scenario.generation.slip_correction import correct_slips
-from peripety.scenario.rule_text import diff_specs
-from peripety.scenario.spec_sections import get_part_at, split_parts
 from peripety.scenario.types import DraftProposed, DraftRevised, Progress, ProgressStage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
+    from peripety.author.spec_sections import PartName
     from peripety.errors import Finding
     from peripety.scenario.generation.evaluation import SpecEvaluator
     from peripety.scenario.generation.model_client import ModelAnswer
-    from peripety.scenario.spec_sections import PartName
     from peripety.scenario.types import NumberEdit, NumbersAdjusted
 
 

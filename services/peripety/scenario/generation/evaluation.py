@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.author.spec_sections import part_name_at
 from peripety.author.text_analysis.languages import find_no_risk_phrase
 from peripety.core import call_context
 from peripety.core.concurrency import closing
@@ -23,7 +24,6 @@ from peripety.scenario.certificate.types import Certificate, CertificateOptions,
 from peripety.scenario.dry_run.player_checks import check_new_document
 from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
 from peripety.scenario.generation.number_trials import try_numbers
-from peripety.scenario.spec_sections import part_name_at
 from peripety.scenario.types import (
     DryRunOptions,
     NumbersAdjusted,
@@ -37,9 +37,9 @@ from peripety.scenario.validation import collect_proof_findings, validate_docume
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 
+    from peripety.author.spec_sections import PartName
     from peripety.core.concurrency import Executor, WorkerPool
     from peripety.engine import DryRunReport, Program
-    from peripety.scenario.spec_sections import PartName
     from peripety.scenario.types import NumberEdit
 
 

@@ -37,6 +37,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from peripety.author.rule_text import diff_specs
+from peripety.author.spec_sections import DIVIDED, SECTIONS
 from peripety.core.concurrency import closing
 from peripety.core.config import ProviderName
 from peripety.engine.schemas import SCENARIO_SPEC
@@ -54,8 +56,6 @@ from peripety.scenario.generation.evaluation import (
 from peripety.scenario.generation.merge import answer_schema
 from peripety.scenario.generation.model_client import ModelClient, start_document_conversation
 from peripety.scenario.outline_authoring.outline_author import OutlineAuthor
-from peripety.scenario.rule_text import diff_specs
-from peripety.scenario.spec_sections import DIVIDED, SECTIONS
 from peripety.scenario.types import (
     DraftProposed,
     DraftRevised,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from peripety.author.spec_sections import part_name_at
 from peripety.core.concurrency import closing
 from peripety.engine.schema_validation import format_pointer
 from peripety.errors import Finding, PeripetyError, ResourceExhaustedError, Severity
@@ -19,7 +20,6 @@ from peripety.gateway.types.request import CacheConfig, GenerationOptions, Reaso
 from peripety.gateway.types.response import Completed, TextDelta, UsageTotal
 from peripety.scenario.generation.draft_cache import load_prompt
 from peripety.scenario.generation.evaluation import encode_json
-from peripety.scenario.spec_sections import part_name_at
 from peripety.scenario.types import Progress, ProgressStage
 
 if TYPE_CHECKING:

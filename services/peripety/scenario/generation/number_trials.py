@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.author.rule_text import describe_expression
 from peripety.errors import PeripetyError, Severity
 from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN
 from peripety.scenario.balance.parameters import (
@@ -26,7 +27,6 @@ from peripety.scenario.balance.parameters import (
 from peripety.scenario.dry_run.player_checks import PlayerLimit, list_limits
 from peripety.scenario.dry_run.player_texts import format_rate
 from peripety.scenario.dry_run.rate_interval import ThresholdSide
-from peripety.scenario.rule_text import describe_expression
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -7,11 +7,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.author import rule_text
 from peripety.engine.lowering import CONDITIONS, find_target
 from peripety.engine.schema_validation import format_pointer
 from peripety.engine.static_analysis.evaluation import find_signs
 from peripety.errors import ResourceExhaustedError
-from peripety.scenario import rule_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

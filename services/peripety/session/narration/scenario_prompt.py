@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.author.rule_text import describe_condition, describe_effects, format_literal
 from peripety.core.text_files import read_prompt
 from peripety.scenario.action_tools import PublicScenario
-from peripety.scenario.rule_text import describe_condition, describe_effects, format_literal
 from peripety.session.narration.turn_context import json_size, truncate_json, truncate_text
 
 if TYPE_CHECKING:

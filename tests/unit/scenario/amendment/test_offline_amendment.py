@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from peripety import engine
+from peripety.author.rule_text import diff_specs
 from peripety.errors import Finding
 from peripety.scenario.amendment.offline_amendment import (
     EditKind,
@@ -18,7 +19,6 @@ from peripety.scenario.amendment.offline_amendment import (
     find_mentioned,
     parse_instruction,
 )
-from peripety.scenario.rule_text import diff_specs
 from support.engine.specs import action, as_bytes, at_most, event, spec
 
 

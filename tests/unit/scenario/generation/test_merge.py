@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
+from peripety.author.spec_sections import split_parts
 from peripety.engine.schema_validation import validate_against_schema
 from peripety.errors import Finding
 from peripety.scenario.generation import merge as generation_merge
@@ -19,13 +20,12 @@ from peripety.scenario.generation.merge import (
     restore_parts,
     scope_of_findings,
 )
-from peripety.scenario.spec_sections import split_parts
 from support.engine.specs import action, event, spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.scenario.spec_sections import SpecPart
+    from peripety.author.spec_sections import SpecPart
 
 
 NOTHING = EditScope(frozenset())

@@ -11,6 +11,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from peripety.author.test_author.engine_traces import Play, PlayCall
 from peripety.errors import PeripetyError
 from peripety.testgen.subjects.scenario.case_body import BodyStep, PlayedAction, ScenarioBody, play_turns
 from peripety.testgen.subjects.subject import pairwise
@@ -78,10 +79,15 @@ def _iter_draft(
     except PeripetyError:
         pass  # the turns before the error are playable
     if steps:
-        told = ", ".join(action.action_id if action else "wait" for action in islice(actions, len(steps)))
+        told = Play(
+            tuple(
+                PlayCall(action.action_id, action.params) if action else None
+                for action in islice(actions, len(steps))
+            ),
+        )
         yield DraftTest(
             name,
-            told,
+            str(told),
             None,
             _BASELINE_REASONING,
             1.0,

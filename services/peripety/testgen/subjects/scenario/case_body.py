@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.author.rule_text import format_literal
 from peripety.errors import Finding, PeripetyError, SpecError
 
 if TYPE_CHECKING:
@@ -277,7 +278,7 @@ def _turn_line(index: int, turn: PlayedTurn, step: BodyStep) -> str:
     if turn.stepped.event is not None:
         did.append(f"event {turn.stepped.event}")
     after = {change.path: change.after for change in turn.changes}
-    shown = [f"{path} = {value!r}" for path, value in [*after.items()][:_MAX_SHOWN_CHANGES]]
+    shown = [f"{path} = {format_literal(value)}" for path, value in [*after.items()][:_MAX_SHOWN_CHANGES]]
     status = turn.stepped.status
     ending = f" by {status.condition}" if status.condition else ""
     return "; ".join(

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from peripety import engine
-from peripety.scenario.rule_text import (
+from peripety.author.rule_text import (
+    RuleEdit,
+    RuleEditKind,
     describe_condition,
     describe_effect,
     describe_effects,
@@ -21,7 +23,6 @@ from peripety.scenario.rule_text import (
     diff_specs,
 )
 from peripety.scenario.spec_generator.generator import generate_spec
-from peripety.scenario.types import RuleEdit, RuleEditKind
 from support.engine.specs import action, at_most, event, spec
 
 ADDED, REMOVED, CHANGED = RuleEditKind.ADDED, RuleEditKind.REMOVED, RuleEditKind.CHANGED

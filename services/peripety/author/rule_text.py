@@ -5,15 +5,43 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from peripety.scenario.spec_sections import SECTIONS, split_parts
-from peripety.scenario.types import RuleEdit, RuleEditKind
+from peripety.author.spec_sections import SECTIONS, split_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from peripety.scenario.spec_sections import PartName, SpecPart
+    from peripety.author.spec_sections import PartName, SpecPart
+
+
+class RuleEditKind(Enum):
+    """Kind of a difference."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleEdit:
+    """Difference between two documents.
+
+    Attributes:
+        kind: the kind of the difference.
+        path: JSON Pointer of the part, in the document that has it (the new one for a change).
+        before: the part before, as JSON; None for an added part.
+        after: the part after, as JSON; None for a removed part.
+        summary: one sentence about the difference.
+    """
+
+    kind: RuleEditKind
+    path: str
+    before: bytes | None
+    after: bytes | None
+    summary: str
 
 
 _OR, _AND, _NOT, _COMPARED, _SUM, _PRODUCT, _WHOLE = range(7)
