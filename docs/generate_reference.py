@@ -261,7 +261,7 @@ def _variable_of(written: str, name: str) -> str:
 
 
 def _setting(value: Any) -> str:
-    if isinstance(value, SecretStr) or value is None:
+    if isinstance(value, SecretStr) or value in {None, ()}:
         return "none"
     if isinstance(value, Enum):
         value = value.value
@@ -281,7 +281,7 @@ def call_page() -> str:
         ):
             name = f"{package[1]}.{service}" if package else service
             link = f"[{source.name}](../../{source.relative_to(ROOT)})"
-            blocks.append(f"\n## {service}\n\n{_comment(comment)}\n\n`{name}`, {link}\n")
+            blocks.append(f"\n## {service}\n\n{_sections(comment)}\n\n`{name}`, {link}\n")
             blocks.append("\n| call | request | response | |\n| --- | --- | --- | --- |\n")
             for about, call, request, response in re.findall(
                 r"((?:^  //.*\n)*)^  rpc (\w+)\((.*?)\) returns \((.*?)\)", body, re.MULTILINE
@@ -289,6 +289,19 @@ def call_page() -> str:
                 kinds = [re.sub(r"^stream (.*)", r"stream of \1", kind) for kind in (request, response)]
                 blocks.append(f"| `{call}` | {kinds[0]} | {kinds[1]} | {_comment(about)} |\n")
     return "".join(blocks)
+
+
+def _sections(comment: str) -> str:
+    """Return a comment as Markdown: lines are joined, paragraphs and list items remain apart."""
+    sections = [""]
+    for line in re.sub(r"^// ?", "", comment, flags=re.MULTILINE).splitlines():
+        is_item, after_item = line.startswith("- "), sections[-1].startswith("- ")
+        if not line or is_item or (after_item and not line.startswith("  ")):
+            sections += [""] if sections[-1] and not (is_item and after_item) else []
+            sections.append(line)
+        else:
+            sections[-1] = f"{sections[-1]} {line.strip()}".strip()
+    return "\n".join(sections).strip()
 
 
 def _comment(text: str) -> str:

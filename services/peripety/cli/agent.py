@@ -326,7 +326,7 @@ def run(
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run an agent. Tools that have a command, and MCP servers that have one, run on this machine.
+    """Run an agent. The commands of its tools and MCP servers run on this machine.
 
     Shows the output and the usage of each phase. A policy in the file decides each call of a tool.
     """

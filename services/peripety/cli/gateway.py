@@ -198,7 +198,7 @@ def usage(
         str,
         typer.Option(
             metavar="LIST",
-            help="Group by provider, model, conversation, day: any, with commas. [default: one total]",
+            help="Group by provider, model, conversation or day; several with commas. [default: one total]",
         ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print each row as a line of JSON.")] = False,

@@ -135,7 +135,7 @@ MaxTime = Annotated[
 SessionId = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="Id of the session, the start of it, or latest; see `peripety sessions list`."
+        metavar="ID", help="Id of the session, its first characters, or latest; see `peripety sessions list`."
     ),
 ]
 

@@ -146,7 +146,7 @@ async def _play_watched(
     watched: WatchedFile,
     server: str | None,
 ) -> None:
-    """Play a specification anew after every save, with its findings and figures first."""
+    """Play a specification from its start after every save, with its findings and figures first."""
     async with services_at(server, "gateway", "scenarios", "sessions") as channel:
         while True:
             watched.accept()
@@ -244,7 +244,7 @@ def play(
         str | None,
         typer.Option(
             metavar="ID",
-            help="Continue this session: its id, the start of it, or latest. [default: a new session]",
+            help="Continue this session: its id, its first characters, or latest. [default: a new session]",
         ),
     ] = None,
     latest: Annotated[
@@ -268,7 +268,7 @@ def play(
     ] = None,
     watch: Annotated[
         bool,
-        typer.Option("--watch", help="Play FILE anew after every save, with its findings and figures."),
+        typer.Option("--watch", help="Restart FILE after every save, with its findings and figures."),
     ] = False,
     mechanics: Annotated[
         bool, typer.Option("--mechanics", help="Show which rule changed which path after each turn.")

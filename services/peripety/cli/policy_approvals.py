@@ -50,7 +50,7 @@ ApprovalTime = Annotated[
         min=1,
         max=86_400,
         metavar="SECONDS",
-        help="Time that a person has to approve a call; then it is refused.",
+        help="Time that a person has to approve a call. After it, the call is refused.",
     ),
 ]
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="Id of the waiting call.")]

@@ -289,7 +289,7 @@ def compile_(
         bool,
         typer.Option(
             "--allow-partial",
-            help="Store a policy with sentences that were not followed to the end, with their tools closed.",
+            help="Store a policy with sentences that rules express only in part. Their tools are closed.",
         ),
     ] = False,
     model: Model = "",

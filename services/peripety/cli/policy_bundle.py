@@ -28,7 +28,8 @@ TrustedKeys = Annotated[
     typer.Option(
         "--trust",
         metavar="KEY",
-        help="Public key of which the policy must be signed; may be repeated. [default: no signature]",
+        help="Public key of a trusted author, one of whom must have signed the policy; may be repeated. "
+        "[default: no signature]",
     ),
 ]
 

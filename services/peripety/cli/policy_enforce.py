@@ -129,14 +129,14 @@ def proxy(
         str | None,
         typer.Option(
             metavar="CALLS/SECONDS",
-            help="Forward at most so many calls in so many seconds. [default: no limit]",
+            help="Forward at most CALLS calls in SECONDS seconds. [default: no limit]",
         ),
     ] = None,
     breaker: Annotated[
         str | None,
         typer.Option(
             metavar="CALLS/SECONDS",
-            help="Close all tools for so many seconds after more refused calls. [default: never]",
+            help="Close all tools for SECONDS seconds after more than CALLS refused calls. [default: never]",
         ),
     ] = None,
     trust: TrustedKeys = None,
@@ -147,10 +147,11 @@ def proxy(
 ) -> None:
     """Put a policy in front of an MCP server.
 
-    The agent uses this command in place of the server. Each call is decided: it is forwarded, or refused with
-    the reason, or waits until a person approves it with `peripety policy approve`. An error refuses the call.
-    A changed policy file is used from the next call on. With --trust, POLICY is a file of `export`; another
-    one refuses every call, and so does an older version.
+    The agent uses this command in place of the server. The policy decides each call: it is forwarded, or
+    refused with the reason, or waits until a person approves it with `peripety policy approve`. An error
+    refuses the call. A changed policy file is used from the next call on. With --trust, POLICY is a signed
+    file that `peripety policy export` wrote. A file without a trusted signature, or with an older version,
+    refuses every call.
     """
     mcp_proxy = require_mcp()
     if shadow and log is None:

@@ -43,7 +43,7 @@ def repl(
 ) -> None:
     """Type calls, and see the decision of each with its reasons.
 
-    Besides the deciding rule, the rules about the same tool are listed that did not apply.
+    Lists the deciding rule, and the rules about the same tool that did not apply.
     """
     document = policy_input(policy).policy.document
     if not document:

@@ -114,9 +114,10 @@ def suggest(
 ) -> None:
     """Suggest sentences that allow the calls of a decision log, and no others.
 
-    Of POLICY, only the tools matter. Each sentence is shown with a call that it allows, and with a similar
-    call that stays denied. Calls that a rule denied, or that a person decides, are left out. Exit code 0 if
-    the sentences allow all other calls that went to their tool, 1 if they cannot express one; it is named.
+    Uses only the tools of POLICY. Shows each sentence with a call that it allows, and with a similar call
+    that remains denied. Calls that a rule denied, or that a person decides, are left out. Exit code 0 if the
+    sentences allow all other calls that went to their tool, 1 if they cannot express one: the output names
+    it.
     """
     require_folder(out)
     document = policy_document_path(policy)

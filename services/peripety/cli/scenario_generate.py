@@ -284,8 +284,8 @@ def generate(
     Writes to standard output or to a file; on a terminal, prints a summary instead. Exit code 0 if the
     specification passed its checks, 1 if no draft did: the findings give the reasons.
 
-    The work is a run: an interrupted command that is repeated continues it, without paying again for the
-    answers that it has received. --follow RUN does the same by its id.
+    The work is a run. After an interruption, the same command continues it, and does not pay again for the
+    answers that it has received. --follow RUN continues a run by its id.
     """
     if random is not None:
         if description is not None or model or follow is not None:
@@ -381,8 +381,8 @@ def amend(
 ) -> None:
     """Change a stored scenario by a description.
 
-    A model makes the change, or rules if no model is configured; the result is a new version. Exit code 0 if
-    the scenario was changed, 1 if it was not. The work is a run; see `peripety generate`.
+    A model makes the change, or rules do if no model is configured. The result is a new version. Exit code
+    0 if the scenario was changed, 1 if it was not. The work is a run; see `peripety generate`.
     """
     if (follow is None) == (scenario_id is None or text is None):
         raise typer.BadParameter("give ID and TEXT of a change, or only --follow RUN")

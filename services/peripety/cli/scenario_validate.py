@@ -323,8 +323,8 @@ def schema(
 ) -> None:
     """Write the JSON Schema of specifications.
 
-    Editors complete and check a specification with it. With --out, prints the line that connects a
-    specification with it. The key $schema is ignored, and changes no hash.
+    Editors use it to complete and check a specification. With --out, prints the line that refers to the
+    schema: add it to the specification. The key $schema is ignored, and changes no hash.
     """
     require_writable(out)
     document = dict(schema_document(SCENARIO_SPEC_1_1 if version is SpecVersion.LATEST else SCENARIO_SPEC))

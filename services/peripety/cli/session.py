@@ -334,7 +334,7 @@ def compare(
 @commands.command()
 def ask(
     session_id: SessionId,
-    question: Annotated[str, typer.Argument(help="Question in English.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="Question in English.")],
     pov: Pov = "",
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as a line of JSON.")] = False,

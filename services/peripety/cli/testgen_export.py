@@ -54,7 +54,7 @@ Append = Annotated[
     bool,
     typer.Option(
         "--append",
-        help="Add the tests to the pytest module of -o. What it has already is left out and not changed.",
+        help="Add the tests to the pytest module of -o. Tests that it already has are not changed.",
     ),
 ]
 

@@ -104,7 +104,7 @@ Function = Annotated[
     str | None,
     typer.Option(
         metavar="PACKAGE.MODULE:NAME",
-        help="Run the tests on this Python function. After --: its interpreter, if it is another one.",
+        help="Run the tests on this Python function. After --: its interpreter, if not that of Peripety.",
     ),
 ]
 
@@ -124,7 +124,9 @@ Readable = Annotated[
 
 Unfenced = Annotated[
     bool,
-    typer.Option("--unfenced", help="Run the command even if this machine supports no fence around it."),
+    typer.Option(
+        "--unfenced", help="Run the command even if this machine does not support a fence around it."
+    ),
 ]
 
 
@@ -273,7 +275,7 @@ def confirm_unfenced(subject: pb.Subject | None, server: str | None, *, unfenced
         return unfenced
     if not (sys.stdin.isatty() and sys.stderr.isatty()) or find_fence() is not None:
         return False
-    question = "This machine supports no fence around the command. Run it with your own rights?"
+    question = "This machine does not support a fence around the command. Run it with your own rights?"
     return typer.confirm(question, default=False, err=True)
 
 

@@ -236,20 +236,21 @@ class Config(BaseModel):
             logged.
         listen: address the server listens on; port 0 selects a free one.
         edge_listen: address that the HTTP edge listens on; port 0 selects a free one.
-        edge_hosts: names of the edge besides those of this machine, for the `Host` of requests; as a setting,
+        edge_hosts: names of the edge besides those of this machine, for the `Host` of requests;
             separated by commas.
         edge_origins: origins of other sites whose pages may call the edge, such as `https://example.org`;
-            as a setting, separated by commas.
+            separated by commas.
         edge_token: token that HTTP requests must have; never logged.
         edge_enforcement_points: addresses of enforcement points whose approvals the edge forwards, `host:0`
-            for every port; as a setting, separated by commas. Those of this machine need no entry if the edge
+            for every port; separated by commas. Those of this machine need no entry if the edge
             listens on loopback and has no other names.
         services_address: address of the services that the edge calls if it runs in another process.
         gateway_address: address of the gateway service if it runs in another process.
         scenarios_address: address of the scenario service if it runs in another process.
         policies_address: address of the policy service if it runs in another process.
         testgen_commands: allow callers to specify commands under test; they run on this machine as this user.
-        testgen_unfenced: run commands without a fence if this machine supports none; see the how-to guide.
+        testgen_unfenced: run commands without a fence if this machine does not support one; see
+            docs/how-to/generate-tests.md.
         testgen_tasks: folder of tasks that the server offers for test generation: `NAME.md`, or
             `NAME/task.md` with the files of its environment beside it.
         insecure: allow plaintext on an address that other machines can reach.
@@ -257,7 +258,8 @@ class Config(BaseModel):
         response_cache_disk_bytes: maximum size of the response cache in the database; 0 disables it.
         response_cache_ttl_seconds: time to live of a cached response.
         log_level: minimum severity of log events.
-        log_format: key=value or JSON.
+        log_format: format of log events: `console` (key=value), `json`, or `auto`, which is `console` on a
+            terminal and `json` elsewhere.
         max_message_bytes: maximum size of a message in either direction.
         max_concurrent_calls: maximum number of concurrent calls; more are rejected with RESOURCE_EXHAUSTED.
         default_deadline_seconds: deadline of a call whose caller sets none.
