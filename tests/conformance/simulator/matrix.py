@@ -17,25 +17,26 @@ if TYPE_CHECKING:
 __all__ = ["all_faults", "render"]
 
 _INTRODUCTION = f"""\
-# What the official SDKs make of the scripted LLM
+# Conformance of llmsim with the official SDKs
 
-`make conformance` writes this page from a run of the official SDKs, as they are published, against the
-simulator; a test fails when it is not what a run shows. Every answer is requested whole and as a stream, by
-the synchronous and by the asynchronous client. Streams are written chunk by chunk, and byte by byte; for the
-synchronous client also in pieces of {", ".join(str(size) for size in SIZES if (size or 1) > 1)} bytes.
+This page shows how each official SDK reports each answer and each failure of llmsim, the scripted LLM.
+`make conformance` writes it from a run of the published SDKs, and a test compares it with a run. Every answer
+is requested whole and as a stream, by the synchronous and the asynchronous client. Streams are written chunk
+by chunk and byte by byte; for the synchronous client also in pieces of
+{", ".join(str(size) for size in SIZES if (size or 1) > 1)} bytes.
 
 ## Answers
 
-✓ means that the SDK shows what was scripted, in every mode, however the stream is cut up.
+✓ means that the SDK returns the scripted answer in every mode, wherever the stream is cut.
 """
 
 _FAILURES = """\
 ## Failures
 
-What the user of the SDK is shown when something goes wrong, with the SDK's own retries turned off. The
-answer is one line in chunks of two tokens; where arguments are to be broken, it is two tool calls. Where the
-asynchronous client shows something else, that follows. Numbers refer to what the SDK itself leaves out;
-chunks that are doubled, missing or out of order cannot be noticed where the API does not number them.
+The results that the SDK returns for each failure, with its own retries turned off. The answer is one line in
+chunks of two tokens; for failures of arguments, it is two tool calls. If the asynchronous client returns
+another result, it follows. Numbers refer to gaps of the SDK itself. If an API does not number its chunks, a
+doubled, missing or reordered chunk cannot be noticed.
 """
 
 

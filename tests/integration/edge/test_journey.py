@@ -266,15 +266,17 @@ async def test_a_socket_plays_and_follows(edge: EdgeClient) -> None:
 
 
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="needs curl and jq")
-async def test_the_script_of_the_page_runs(edge: EdgeClient, tmp_path: Path) -> None:
-    script = PAGE.split("```bash\n")[1].split("```")[0]
-    assert len(script.splitlines()) <= 10
+async def test_the_scripts_of_the_page_run(edge: EdgeClient, tmp_path: Path) -> None:
+    scripts = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)
+    assert len(scripts[0].splitlines()) <= 10
+    script = "".join(scripts)
     process = await asyncio.create_subprocess_exec(
         "bash", "-euo", "pipefail", "-c", script, cwd=tmp_path, env=os.environ | {"URL": edge.url}, stdout=-1
     )
     output, _ = await process.communicate()
     assert process.returncode == 0
     assert output.decode().count("event: diff\n") == 1
+    assert output.decode().count("/#/watch/") == 1
 
 
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="needs curl and jq")

@@ -28,7 +28,7 @@ class DeepSeek(OpenAiChat):
     gaps: Mapping[str, str] = {
         "empty_body": OpenAiChat.gaps["empty_body"],
         "missing_end": OpenAiChat.gaps["missing_end"],
-        "error_in_stream": "what ends a stream for want of machines is a finish reason, which the SDK "
+        "error_in_stream": "a stream that ends for lack of machines has a finish reason, which the SDK "
         "passes on",
     }
     lacks: Mapping[str, str] = {}

@@ -49,7 +49,7 @@ class Ollama:
         "empty_body": "the SDK takes a stream without lines for an answer without words",
         "missing_end": "the SDK does not miss the line with `done`",
     }
-    lacks: Mapping[str, str] = {"retry": "the SDK does not try again"}
+    lacks: Mapping[str, str] = {"retry": "the SDK does not retry"}
 
     def __init__(self, url: str) -> None:
         self._url = url

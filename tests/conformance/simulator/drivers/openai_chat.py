@@ -60,7 +60,7 @@ class OpenAiChat:
     gaps: Mapping[str, str] = {
         "empty_body": "the SDK takes it for a stream without chunks",
         "missing_end": "the SDK does not miss `[DONE]`",
-        "reasoning": "Chat Completions show how much was thought, not what",
+        "reasoning": "Chat Completions return the number of reasoning tokens, not their text",
     }
     lacks: Mapping[str, str] = {}
 
