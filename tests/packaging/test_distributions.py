@@ -100,11 +100,20 @@ def test_the_clients_of_other_languages_have_the_same_version() -> None:
         for name in ("package.json", "package-lock.json")
     )
     crate = tomllib.loads((clients / "rust" / "Cargo.toml").read_text("utf-8"))
-    project = re.search(
-        r"^  <version>(.+)</version>", (clients / "java" / "pom.xml").read_text("utf-8"), re.MULTILINE
+    bridge = json.loads((clients / "ink" / "package.json").read_text("utf-8"))
+    project, engines, stubs = (
+        re.search(
+            r"^ +<version>(.+)</version>", (clients / path).read_text("utf-8"), re.MULTILINE | re.IGNORECASE
+        )
+        for path in ("java/pom.xml", "csharp/Peripety.Client.csproj", "csharp/api/Peripety.Api.csproj")
     )
     assert project is not None
+    assert engines is not None
+    assert stubs is not None
     versions = {
+        "csharp": engines[1],
+        "csharp stubs": stubs[1],
+        "ink": bridge["version"],
         "typescript": package["version"],
         "typescript lock": lock["version"],
         "rust": crate["package"]["version"],
