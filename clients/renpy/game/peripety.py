@@ -2,6 +2,8 @@
 
 A session is a dictionary that is replaced after each turn and never changed. So Ren'Py restores the earlier
 one when the player rolls back, and the next turn first rewinds the session on the server to it.
+
+The network is read in threads, and Ren'Py draws frames until they have ended. Without Ren'Py, calls block.
 """
 
 from __future__ import annotations
@@ -9,16 +11,28 @@ from __future__ import annotations
 import http
 import http.client
 import json
+import socket
+import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlsplit
 
+try:
+    import renpy
+except ImportError:
+    renpy = None
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+_T = TypeVar("_T")
 
 _TRIES = 10
 _FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_HINT = 0.1, 2.0, 30.0
+_FRAME = 1 / 60
 _LONGEST_SILENCE = 45.0
 """A server sends a heartbeat every 15 seconds, so a longer silence is a lost connection."""
 
@@ -45,16 +59,22 @@ class PeripetyError(Exception):
 
 
 class Client:
-    """Calls to one server. Each waits for its answer, and is repeated after a lost connection.
+    """Calls to one server. Frames are drawn while a call waits. A call is repeated after a lost connection.
 
     Args:
         url: address of the HTTP interface.
         token: bearer token; empty for none. Over plain http, use it on this machine only.
     """
 
+    _socket: socket.socket | None = None
+
     def __init__(self, url: str = "http://127.0.0.1:50080", token: str = "") -> None:
         self.url = url
         self.token = token
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a saved game stores."""
+        return {"url": self.url, "token": self.token}
 
     def compile(self, spec: str) -> str:
         """Validate and store a specification, a JSON text, and return the id of the scenario."""
@@ -100,7 +120,7 @@ class Client:
         while True:
             try:
                 with self._send(method, path, body, {"idempotency-key": key}) as response:
-                    return json.loads(response.read())
+                    return json.loads(self._await(response.read))
             except (PeripetyError, OSError, ValueError, http.client.HTTPException) as error:
                 failures += 1
                 self._pause(error, failures)
@@ -135,8 +155,10 @@ class Client:
             try:
                 headers = {"accept": "text/event-stream", **({"last-event-id": last_id} if last_id else {})}
                 with self._send("POST", path, body, headers) as response:
-                    for name, event_id, data in _events(response):
+                    events = _events(response)
+                    while event := self._await(next, events, None):
                         failures = 0
+                        name, event_id, data = event
                         if name == "error":
                             raise PeripetyError(data["status"], data)  # noqa: TRY301 - a lost server is tried again
                         number, _, of = event_id.partition(".")
@@ -165,8 +187,10 @@ class Client:
         headers = {**headers, "content-type": "application/json"}
         if self.token:
             headers["authorization"] = "Bearer " + self.token
+        self._await(connection.connect)
+        self._socket = connection.sock
         connection.request(method, path, None if body is None else json.dumps(body).encode(), headers)
-        response = connection.getresponse()
+        response = self._await(connection.getresponse)
         if response.status >= http.HTTPStatus.BAD_REQUEST:
             raise PeripetyError(response.status, json.loads(response.read()))
         return response
@@ -185,7 +209,52 @@ class Client:
                 raise error
         elif failures >= _TRIES:
             raise PeripetyError(0, {"detail": f"connection lost: {error}; check the address"}) from error
-        time.sleep(max(min(hint, _LONGEST_HINT), min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (failures - 1))))
+        pause = max(min(hint, _LONGEST_HINT), min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (failures - 1)))
+        self._await(time.sleep, pause)
+
+    def _await(self, function: Callable[..., _T], *arguments: Any) -> _T:
+        """Return the result of a function that waits, and draw frames meanwhile.
+
+        If the player rolls back or leaves, the connection is closed.
+        """
+        if not _can_draw():
+            return function(*arguments)
+        result: Future[_T] = Future()
+
+        def work() -> None:
+            try:
+                result.set_result(function(*arguments))
+            except Exception as error:  # noqa: BLE001 - raised again by the caller
+                result.set_exception(error)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        try:
+            thread.join(_FRAME)
+            while thread.is_alive():
+                _draw_frame(thread)
+        except BaseException:
+            if self._socket is not None:
+                with suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)
+            raise
+        return result.result()
+
+
+def _can_draw() -> bool:
+    """Return True in a script of Ren'Py, but not while it starts and not in the action of a screen."""
+    if renpy is None:
+        return False
+    context = renpy.game.context()
+    return not (context.init_phase or context.interacting)
+
+
+def _draw_frame(thread: threading.Thread) -> None:
+    if renpy.config.skipping == "fast":  # an interaction would end it
+        thread.join(_FRAME)
+    else:
+        renpy.ui.pausebehavior(_FRAME)
+        renpy.ui.interact(mouse="pause", type="pause")
 
 
 def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, str, dict[str, Any]]]:

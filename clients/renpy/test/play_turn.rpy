@@ -1,5 +1,5 @@
 # Plays the turn of a test in an existing session, and prints its events. With the action `rollback`, it plays a turn,
-# rolls back before it, and plays another action instead.
+# rolls back before it, and plays another action instead. With the action `frames`, it counts the frames of a turn.
 init python:
     import json, os, peripety
     game = peripety.Client(os.environ["PERIPETY_URL"])
@@ -7,7 +7,17 @@ init python:
     class Count(NoRollback):
         value = 0
 
+    class Frames(renpy.Displayable):
+        drawn = 0
+
+        def render(self, width, height, st, at):
+            Frames.drawn += 1
+            renpy.redraw(self, 0)
+            return renpy.Render(width, height)
+
 default count = Count()
+screen frames():
+    add Frames()
 define config.name = "test"
 
 label main_menu:
@@ -16,6 +26,8 @@ label main_menu:
 label start:
     if os.environ["PERIPETY_ACTION"] == "rollback":
         jump rollback
+    if os.environ["PERIPETY_ACTION"] == "frames":
+        jump frames
     python:
         try:
             session = game.open(os.environ["PERIPETY_SESSION"])
@@ -41,4 +53,13 @@ label rollback:
         print("turn", session["turn"], session["status"]["kind"], session["chain_hash"], flush=True)
         if count.value == 1:
             renpy.rollback(force=True, checkpoints=1)
+        renpy.quit()
+
+label frames:
+    show screen frames
+    python:
+        began = Frames.drawn
+        for name, data, session in game.play(game.open(os.environ["PERIPETY_SESSION"]), "tend"):
+            pass
+        print("turn", session["turn"], Frames.drawn - began, flush=True)
         renpy.quit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from support.repo.programs import LONGEST_SECONDS, are_in_order, run
 from support.repo.repository import ROOT
 from support.servers.engine_player import Edge, EnginePlayer
+from support.servers.misbehaving_proxy import MisbehavingProxy
 
 pytestmark = [pytest.mark.slow(reason="starts Ren'Py"), pytest.mark.timeout(LONGEST_SECONDS)]
 
@@ -72,6 +74,16 @@ async def test_a_turn_survives_cuts(player: EnginePlayer, edge: Edge) -> None:
 async def test_errors_have_reasons(player: EnginePlayer, edge: Edge) -> None:
     player.check_errors(edge)
     await player.check_lost_server(edge)
+
+
+async def test_frames_go_on_while_a_turn_waits(player: EnginePlayer, edge: Edge) -> None:
+    async with MisbehavingProxy(edge.url.removeprefix("http://"), has_frames=False).listening() as proxy:
+        proxy.arm("delay", 1)
+        url = f"http://{proxy.address}"
+        (line,) = await asyncio.to_thread(player.play, url, edge.new_session(), "frames")
+    turn, number, frames = line.split()
+    assert (turn, number) == ("turn", "1")
+    assert int(frames) > 20
 
 
 def test_rolling_back_rewinds_the_session(player: EnginePlayer, edge: Edge) -> None:
