@@ -440,13 +440,13 @@ def _gives_a_sentence(words: Sequence[str], place: int, strange: str) -> bool:
     """Return True if a strange word gives an English sentence, with another meaning or the same one.
 
     "If it *is not* low" negates a condition, and "files *if in* /a" leaves out "they are". The reference
-    meaning does not follow such a change.
+    meaning does not follow such a change. A condition with a subject and no verb, "read *if* files in /a", is
+    no English, and has to close its tool.
     """
     if strange == "not":
         before = {word.casefold() for word in words[:place]}
         return not before.isdisjoint(_CLAUSE_WORDS) and words[place - 1] in {"is", "are", "has", "have"}
-    nouns = {"files", "notes", "crates"}
-    return strange == "if" and place < len(words) and words[place] in {*_PREPOSITIONS, *nouns}
+    return strange == "if" and place < len(words) and words[place] in _PREPOSITIONS
 
 
 _CLAUSE_WORDS = {"if", "when", "unless", "whoever", "long", "provided", "except"}
