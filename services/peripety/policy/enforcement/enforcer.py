@@ -129,10 +129,12 @@ class Enforcer:
         self._limits = limits or CallLimits(now)
         self._is_shadow = is_shadow
         self._listed: dict[str, tuple[str | None, Mapping[str, Any] | None]] = {}
+        self._compared: tuple[Policy, dict[str, str | None]] | None = None
 
     def set_listed_tools(self, tools: Mapping[str, tuple[str | None, Mapping[str, Any] | None]]) -> None:
         """Store the definitions that the server lists now: description and input schema by name."""
         self._listed = dict(tools)
+        self._compared = None
 
     def list_open_tools(self) -> frozenset[str]:
         """Return the names of the listed tools of which a call may be allowed or escalated.
@@ -266,6 +268,16 @@ class Enforcer:
 
     def _describe_change(self, policy: Policy, name: str) -> str | None:
         """Return a sentence about a definition that differs from the policy; None if it is the same."""
+        if self._compared is None or self._compared[0] is not policy:
+            self._compared = policy, {}
+        changes = self._compared[1]
+        if name not in self._listed:
+            return self._compare_definition(policy, name)
+        if name not in changes:
+            changes[name] = self._compare_definition(policy, name)
+        return changes[name]
+
+    def _compare_definition(self, policy: Policy, name: str) -> str | None:
         for tool in policy.spec["tools"]:
             if (tool["server_name"], tool["tool_name"]) == (self._server_name, name):
                 if name not in self._listed:
