@@ -192,7 +192,7 @@ class _PipeWriter(asyncio.BaseProtocol):
 
 @asynccontextmanager
 async def _open_pipes() -> AsyncIterator[tuple[Any, Any]]:
-    """Yield standard input and output as files of the event loop; None for both if they are no pipes.
+    """Yield standard input and output as files of the event loop; None for both unless they are pipes.
 
     The SDK opens files that use a thread for each line, which takes a third of the processor time of a call.
     Meanwhile the process itself reads nothing from standard input, and its own output goes to standard error,
