@@ -13,19 +13,30 @@ const STORED = "peripety.language";
 
 let messages: Messages = en;
 let language: Language = "en";
-let plurals = new Intl.PluralRules("en");
-let numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
-let locale = "en";
-let percents = new Intl.NumberFormat("en", { style: "percent" });
-let dates = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
-let times = new Intl.DateTimeFormat("en", { timeStyle: "medium" });
+// Digits of the story are Latin, so those of the page are too.
+let locale = "en-u-nu-latn";
+
+/** Returns a function that makes a format on first use, and again for another language: making one takes milliseconds. */
+function lazily<T>(make: (locale: string) => T): () => T {
+  let made: { locale: string; format: T } | undefined;
+  return () => {
+    if (made?.locale !== locale) made = { locale, format: make(locale) };
+    return made.format;
+  };
+}
+
+const plurals = lazily((locale) => new Intl.PluralRules(locale));
+const numbers = lazily((locale) => new Intl.NumberFormat(locale, { maximumFractionDigits: 2 }));
+const percents = lazily((locale) => new Intl.NumberFormat(locale, { style: "percent" }));
+const dates = lazily((locale) => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }));
+const times = lazily((locale) => new Intl.DateTimeFormat(locale, { timeStyle: "medium" }));
 
 /** Returns the message of a key with its values; `n` chooses the plural form. */
 export function t(key: Key, values: Record<string, string | number> = {}): string {
   const message = messages[key];
   const n = values["n"];
   const text =
-    typeof message === "string" ? message : (message[plurals.select(typeof n === "number" ? n : 0)] ?? message.other);
+    typeof message === "string" ? message : (message[plurals().select(typeof n === "number" ? n : 0)] ?? message.other);
   return text.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = values[name];
     return typeof value === "number" ? number(value) : (value ?? "");
@@ -38,15 +49,15 @@ export function tMaybe(key: string, fallback: string): string {
 }
 
 export function number(value: number): string {
-  return numbers.format(value).replace("-", "−");
+  return numbers().format(value).replace("-", "−");
 }
 
 export function percent(share: number): string {
-  return percents.format(share);
+  return percents().format(share);
 }
 
 export function date(text: string | undefined): string {
-  return text ? dates.format(new Date(text)) : "";
+  return text ? dates().format(new Date(text)) : "";
 }
 
 /** Returns a number of seconds in hours, minutes and seconds. */
@@ -67,20 +78,14 @@ export async function loadLanguage(wanted?: Language): Promise<void> {
   const stored = wanted ?? read(STORED) ?? navigator.language.slice(0, 2);
   language = stored === "ar" ? "ar" : "en";
   messages = language === "ar" ? (await import("./locales/ar")).ar : en;
-  plurals = new Intl.PluralRules(language);
-  // Digits of the story are Latin, so those of the page are too.
   locale = `${language}-u-nu-latn`;
-  numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 2 });
-  percents = new Intl.NumberFormat(locale, { style: "percent" });
-  dates = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
-  times = new Intl.DateTimeFormat(locale, { timeStyle: "medium" });
   document.documentElement.lang = language;
   document.documentElement.dir = language === "ar" ? "rtl" : "ltr";
   if (wanted) write(STORED, wanted);
 }
 
 export function time(text: string): string {
-  return times.format(new Date(text));
+  return times().format(new Date(text));
 }
 
 /** Reads a setting; undefined where the browser stores none. */

@@ -1,5 +1,5 @@
 // The game: the story in the middle, what can be done beside it, and where it stands.
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api";
 import { post } from "../api";
 import { number, t } from "../i18n";
@@ -84,8 +84,12 @@ function OpenGame({ game, source }: { game: Game; source: Source }) {
     );
   const undo = () =>
     attempt(rewindSession(session.session_id, (session.turn ?? 0) - 1, session.turn ?? 0).then(() => game.reload()));
-  const fork = (turn: number) =>
-    attempt(forkSession(session.session_id, turn, pov).then((made) => go(playPath(made.session.session_id, pov))));
+  // The same function at each drawing, so that turns that have not changed are not drawn again.
+  const fork = useCallback(
+    (turn: number) =>
+      void attempt(forkSession(session.session_id, turn, pov).then((made) => go(playPath(made.session.session_id, pov)))),
+    [session.session_id, pov],
+  );
   const again = () =>
     attempt(
       post<Session>("/sessions", { scenario_id: session.scenario_id, pov, seed: Math.floor(Math.random() * 2 ** 31) }).then(

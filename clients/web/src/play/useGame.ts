@@ -24,8 +24,14 @@ export interface Game {
 export type GameState = { state: "loading" } | { state: "failed"; problem: Problem; retry: () => void } | (Game & { state: "ready" });
 
 const FLUSH_MS = 16;
-/** Past turns arrive at once, and are drawn together. */
-const REPLAY_MS = 100;
+/** Past turns arrive at once, and are drawn together; those of a slow connection after this time. */
+const REPLAY_MS = 400;
+
+/** Returns the same texts as the same object, so that turns that have not changed are not drawn again. */
+function keepStory(before: Opened | undefined, next: Opened): Opened {
+  const isSame = before && JSON.stringify(before.story) === JSON.stringify(next.story);
+  return isSame ? { ...next, story: before.story } : next;
+}
 
 export function useGame(source: Source): GameState {
   const [opened, setOpened] = useState<Opened>();
@@ -47,12 +53,13 @@ export function useGame(source: Source): GameState {
 
     const fail = (error: unknown) => signal.aborted || setProblem(toProblem(error));
     const refresh = async () => {
-      const next = await source.open(signal);
+      const next = keepStory(latest.current, await source.open(signal));
       if (signal.aborted) return;
       latest.current = next;
       setOpened(next);
     };
     const flush = () => {
+      clearTimeout(timer);
       timer = 0;
       const events = queue;
       queue = [];
@@ -74,8 +81,10 @@ export function useGame(source: Source): GameState {
       for await (const event of source.events(signal, setConnected)) {
         await opening;
         queue.push(event);
-        const isPast = event.data.turn <= (latest.current?.session.turn ?? 0);
-        timer ||= setTimeout(flush, isPast ? REPLAY_MS : FLUSH_MS) as unknown as number;
+        const played = latest.current?.session.turn ?? 0;
+        const isPast = event.data.turn <= played;
+        if (isPast && event.name === "diff" && event.data.turn === played) flush();
+        else timer ||= setTimeout(flush, isPast ? REPLAY_MS : FLUSH_MS) as unknown as number;
       }
     };
     Promise.all([opening, listen()]).catch(fail);
@@ -92,7 +101,7 @@ export function useGame(source: Source): GameState {
       try {
         const answer = await source.play({ ...turn, expected_turn: (latest.current?.session.turn ?? 0) + 1 });
         if (answer?.waiting_seat_ids) setWaiting(answer.waiting_seat_ids);
-        const next = await source.open(new AbortController().signal);
+        const next = keepStory(latest.current, await source.open(new AbortController().signal));
         latest.current = next;
         setOpened(next);
         return true;
