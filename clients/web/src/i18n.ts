@@ -56,6 +56,13 @@ export function percent(share: number): string {
   return percents().format(share);
 }
 
+/** Returns an amount of money, given in millionths of a millionth of its unit. */
+export function price(pico: number, currency = "USD"): string {
+  const value = pico / 1e12;
+  const digits = value !== 0 && Math.abs(value) < 0.01 ? 5 : 2;
+  return new Intl.NumberFormat(locale, { style: "currency", currency, minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value);
+}
+
 export function date(text: string | undefined): string {
   return text ? dates().format(new Date(text)) : "";
 }

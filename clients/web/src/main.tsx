@@ -2,11 +2,12 @@
 import { render, type ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { currentLanguage, LANGUAGES, loadLanguage, read, t, write, type Language } from "./i18n";
+import type { Problem } from "./api";
 import HomeView from "./play/HomeView";
 import PlayView from "./play/PlayView";
 import WriteView from "./play/WriteView";
 import { useRoute, type Route } from "./router";
-import { Icon, Sheet, Skeleton, useMedia } from "./ui";
+import { Icon, ProblemBox, Sheet, Skeleton, toProblem, useMedia } from "./ui";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/play.css";
@@ -63,9 +64,14 @@ function View({ route }: { route: Route }) {
 /** A view whose script is loaded when it is first opened. */
 function LazyView({ name, id }: { name: string; id: string }) {
   const [Loaded, setLoaded] = useState<ComponentType<{ id: string }>>();
+  const [problem, setProblem] = useState<Problem>();
   useEffect(() => {
     let isCurrent = true;
-    LAZY[name]!().then((found) => isCurrent && setLoaded(() => found.default));
+    LAZY[name]!().then(
+      (found) => isCurrent && setLoaded(() => found.default),
+      // The server is gone, or has a newer page by now.
+      (error: unknown) => isCurrent && setProblem(toProblem(error)),
+    );
     return () => {
       isCurrent = false;
     };
@@ -73,7 +79,7 @@ function LazyView({ name, id }: { name: string; id: string }) {
   if (Loaded) return <Loaded key={id} id={id} />;
   return (
     <main id="main" class="page">
-      <Skeleton lines={8} />
+      {problem ? <ProblemBox problem={problem} retry={() => location.reload()} /> : <Skeleton lines={8} />}
     </main>
   );
 }

@@ -82,6 +82,39 @@ async def test_a_description_becomes_a_game_with_branches_and_a_spectator(
         assert await page.get_by_text("branch", exact=True).count() >= 1
 
 
+async def test_a_table_of_two_seats_plays_in_turn(browser: Browser, edge: EdgeClient) -> None:
+    spec = json.loads((ROOT / "examples" / "story.json").read_text(encoding="utf-8"))
+    spec["id"] = "table"
+    spec["entities"][1]["playable"] = True
+    _, compiled = await edge.post("/scenarios/table/compile", spec)
+    seats = [{"seat_id": "s1", "entity_id": "me"}, {"seat_id": "s2", "entity_id": "beta"}]
+    body = {"scenario_id": compiled["scenario_id"], "seats": {"seats": seats, "order": "rotating"}}
+    _, session = await edge.post("/sessions", body)
+    async with (
+        visiting(browser, edge.url) as owner,
+        visiting(browser, edge.url) as one,
+        visiting(browser, edge.url) as two,
+    ):
+        await owner.open(f"#/play/{session['session_id']}")
+        await owner.page.get_by_text("It is the turn of You.").wait_for()
+        await owner.page.get_by_role("button", name="Share", exact=True).click()
+        for player, name in ((one, "You"), (two, "Beta")):
+            await owner.page.get_by_role("button", name=f"Seat of {name}").click()
+            link = await owner.page.get_by_role("textbox", name=name, exact=True).input_value()
+            await player.open(link.removeprefix(f"{edge.url}/"))
+        await two.page.get_by_text("It is the turn of You.").wait_for()
+        assert await two.page.locator(".action-button, .words").count() == 0
+        await one.page.get_by_role("button", name="Wait a turn").click()
+        await two.page.get_by_role("button", name="Wait a turn").wait_for()
+        await one.page.get_by_text("It is the turn of Beta.").wait_for()
+        await two.page.get_by_role("button", name="Wait a turn").click()
+        for player in (owner, one, two):
+            await player.page.wait_for_selector("#turn-2:not(.open)")
+        # No id is shown.
+        for player in (owner, one, two):
+            assert not {"s1", "s2"} & set((await player.page.locator("#main").inner_text()).split())
+
+
 async def test_a_clue_appears_with_its_text_and_without_its_id(browser: Browser, edge: EdgeClient) -> None:
     spec = json.loads((ROOT / "examples" / "story.json").read_text(encoding="utf-8"))
     session_id = await edge.start_session(spec)

@@ -248,6 +248,29 @@ async def test_versions_of_a_policy_differ_by_calls(browser: Browser, edge: Edge
         await page.locator(".changed-rule.add", has_text="web.7.escalate").wait_for()
 
 
+async def test_a_policy_has_its_name_and_decides_a_call(
+    browser: Browser, edge: EdgeClient, policy: str
+) -> None:
+    async with visiting(browser, edge.url) as visitor:
+        page = visitor.page
+        await visitor.open("#/policies")
+        await page.get_by_role("link", name="What the assistant may do").click()
+        call = page.get_by_label("A call as JSON")
+        decided = page.locator("form [role=status]")
+        for path, decision in (("/srv/assistant/a", "allow"), ("/etc/a", "deny")):
+            request = {"server_name": "files", "tool_name": "read_file", "arguments": {"path": path}}
+            await call.fill(json.dumps(request))
+            await page.get_by_role("button", name="Decide").click()
+            await decided.locator("strong", has_text=decision).wait_for()
+        await page.get_by_text("This path is protected.").wait_for()
+        await call.fill('{"server_name": ')
+        await call.press("Tab")
+        await page.keyboard.press("Enter")
+        await page.locator(".problem").wait_for()
+        assert not await decided.inner_text()
+        assert policy in page.url
+
+
 async def test_a_language_from_right_to_left_turns_the_page_round(
     browser: Browser, edge: EdgeClient, games: Games
 ) -> None:
@@ -309,6 +332,13 @@ async def test_a_run_of_tests_shows_its_state(browser: Browser, edge: EdgeClient
         first, rounds = next(iter(stats["category_rounds"].items()))
         shown = await categories.filter(has_text=first.replace("_", " ").capitalize()).first.inner_text()
         assert f"{rounds} round" in shown
+        # Conditions are in words, as in the rules.
+        cards = page.locator(".test-card")
+        assert await cards.get_by_text("It would fail after this change:").count() >= 1
+        assert "{'" not in "".join(await cards.all_inner_texts())
+        steps = cards.locator("details", has_text="what is expected").first
+        await steps.locator("summary").click()
+        assert "status = ongoing" in await steps.locator("li").first.inner_text()
 
 
 async def test_speech_dice_and_failures_are_told_apart(browser: Browser, edge: EdgeClient) -> None:

@@ -135,7 +135,7 @@ function GraphPanel({ scenario }: { scenario: Scenario }) {
   );
   if (found.state === "failed") return <ProblemBox problem={found.problem} retry={reload} />;
   if (found.state === "loading") return <Skeleton lines={12} />;
-  return <RuleGraph graph={found.value} />;
+  return <RuleGraph graph={found.value} spec={scenario.spec} />;
 }
 
 function PlayersPanel({ scenario }: { scenario: Scenario }) {

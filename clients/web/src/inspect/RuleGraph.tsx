@@ -4,8 +4,15 @@ import { number, t } from "../i18n";
 import { clean } from "../text";
 import type { DryRun } from "../types";
 
+interface Node {
+  node_id: string;
+  kind: Kind;
+  label: string;
+  heat?: number;
+}
+
 export interface Graph {
-  nodes?: { node_id: string; kind: Kind; label: string; heat?: number }[];
+  nodes?: Node[];
   edges?: { from_node_id: string; to_node_id: string; kind: string }[];
   dry_run?: DryRun;
 }
@@ -19,8 +26,15 @@ const GAP = 140;
 const WIDTH = 3 * BOX + 2 * GAP;
 const LABEL = 27;
 
-export function RuleGraph({ graph }: { graph: Graph }) {
-  const nodes = graph.nodes ?? [];
+/** Returns the label of a node; a quantity has the name for its readers, and an ending its message. */
+function labelOfNode({ node_id: id, kind, label }: Node, spec: any): string {
+  const [section = "", index = ""] = id.split("/").slice(1);
+  const own = { quantity: spec.labels?.[id]?.name, loss: spec[section]?.[index]?.message, win: spec[section]?.[index]?.message };
+  return clean(own[kind as keyof typeof own] || label);
+}
+
+export function RuleGraph({ graph, spec }: { graph: Graph; spec: any }) {
+  const nodes = useMemo(() => (graph.nodes ?? []).map((one) => ({ ...one, label: labelOfNode(one, spec) })), [graph, spec]);
   const edges = graph.edges ?? [];
   const [chosen, setChosen] = useState<string>();
   const columns = useMemo(() => COLUMNS.map((kinds) => nodes.filter((one) => kinds.includes(one.kind))), [nodes]);
@@ -40,7 +54,7 @@ export function RuleGraph({ graph }: { graph: Graph }) {
       .filter((one) => one.from_node_id === chosen || one.to_node_id === chosen)
       .flatMap((one) => [one.from_node_id, one.to_node_id]),
   );
-  const labelOf = (id: string) => clean(nodes.find((one) => one.node_id === id)?.label ?? id);
+  const labelOf = (id: string) => nodes.find((one) => one.node_id === id)?.label ?? clean(id);
   return (
     <div class="stack-small">
       <p class="quiet">{t("graph.about", { n: graph.dry_run?.runs ?? 0 })}</p>
@@ -76,7 +90,7 @@ export function RuleGraph({ graph }: { graph: Graph }) {
           {nodes.map((node) => {
             const place = places.get(node.node_id);
             if (!place) return null;
-            const label = clean(node.label);
+            const { label } = node;
             const state = chosen === undefined ? "" : node.node_id === chosen || near.has(node.node_id) ? "near" : "far";
             return (
               <g
@@ -115,7 +129,7 @@ export function RuleGraph({ graph }: { graph: Graph }) {
               {nodes.map((node) => (
                 <tr key={node.node_id}>
                   <th scope="row" dir="auto">
-                    {clean(node.label)}
+                    {node.label}
                   </th>
                   <td>{t(`graph.${node.kind}`)}</td>
                   <td class="figure">{number(node.heat ?? 0)}</td>

@@ -9,7 +9,7 @@ import type { ActionCall, Session, Story } from "../types";
 import { Icon, ProblemBox, Sheet, Skeleton, toProblem, useMedia, useTitle } from "../ui";
 import { Actions, Words } from "./Composer";
 import { Ending, jump } from "./Ending";
-import { nameOf, nameOfEvent, netChanges, quantitiesOf, type Quantity, type TurnView } from "./game";
+import { nameOf, nameOfEvent, nameOfId, netChanges, quantitiesOf, type Quantity, type TurnView } from "./game";
 import { askSession, forkSession, linkSource, makeLink, ownSource, rewindSession, type Source } from "./source";
 import { Standing } from "./Standing";
 import { Turn } from "./Turn";
@@ -181,9 +181,13 @@ export function playPath(id: string, pov: string): string {
 }
 
 function waitingText(game: Game, source: Source): string {
-  const { session } = game.opened;
-  if (game.waiting.length) return t("seats.waiting", { seats: game.waiting.join(", ") });
-  if (session.next_seat_id) return t("seats.next", { seat: session.next_seat_id });
+  const { session, story } = game.opened;
+  const nameOfSeat = (id: string) => {
+    const entity = session.seat_config?.seats.find((one) => one.seat_id === id)?.entity_id ?? id;
+    return nameOfId(story, entity);
+  };
+  if (game.waiting.length) return t("seats.waiting", { seats: game.waiting.map(nameOfSeat).join(", ") });
+  if (session.next_seat_id) return t("seats.next", { seat: nameOfSeat(session.next_seat_id) });
   return t(source.isOwner ? "seats.links" : "watching");
 }
 

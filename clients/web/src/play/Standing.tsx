@@ -48,7 +48,7 @@ function QuantityLine({ quantity }: { quantity: Quantity }) {
       </span>
       <span class="quantity-value">
         {quantity.word && <span class="quantity-word">{quantity.word}</span>}
-        <span class={quantity.word ? "quantity-figure minor" : "quantity-figure"}>{figure}</span>
+        <bdi class={quantity.word ? "quantity-figure minor" : "quantity-figure"}>{figure}</bdi>
       </span>
       <Scale quantity={quantity} />
       {history.some((one) => one !== value) && (

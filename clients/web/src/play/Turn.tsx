@@ -153,8 +153,14 @@ function ChangeLine({ change, story, event }: { change: NetChange; story: Story;
         </span>
       ) : (
         <span class="figures">
-          {before !== undefined && before !== "" && <>{valueText(story, before)} → </>}
-          <strong>{after === undefined ? t("gone") : valueText(story, after)}</strong>
+          {before !== undefined && before !== "" && (
+            <>
+              <bdi>{valueText(story, before)}</bdi> →{" "}
+            </>
+          )}
+          <strong>
+            <bdi>{after === undefined ? t("gone") : valueText(story, after)}</bdi>
+          </strong>
         </span>
       )}
       {causes.length > 0 && <span class="cause"> {causes.join(", ")}</span>}

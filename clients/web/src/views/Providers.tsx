@@ -1,7 +1,7 @@
 // Circuit breakers and rate limits of the providers.
 import { useEffect } from "preact/hooks";
 import { rpc } from "../api";
-import { number, t } from "../i18n";
+import { number, price, t } from "../i18n";
 import { clean } from "../text";
 import { Empty, ProblemBox, Skeleton, useLoaded } from "../ui";
 
@@ -22,7 +22,6 @@ interface Status {
 }
 
 const RELOAD_MS = 2000;
-const PICO = 1e12;
 const TONES = { closed: "good-text", open: "bad-text", half_open: "warn-text" } as const;
 
 export function Providers() {
@@ -72,7 +71,7 @@ export function Providers() {
 }
 
 function LimitRow({ limit }: { limit: Limit }) {
-  const show = (amount: number) => (limit.kind === "cost" ? `$${(amount / PICO).toFixed(2)}` : number(amount));
+  const show = (amount: number) => (limit.kind === "cost" ? price(amount) : number(amount));
   const used = limit.used ?? 0;
   return (
     <div>

@@ -109,7 +109,7 @@ function addEvent(run: Run, event: any): Run {
   if (event.reflection) return { ...run, reflections: [...run.reflections, event.reflection] };
   if (event.duplicate) return { ...run, duplicates: run.duplicates + 1 };
   if (event.measured) return { ...run, quality: event.measured };
-  if (event.complete) return { ...run, phase: "complete", status: "", stats: event.complete.stats, quality: event.complete.stats?.quality ?? run.quality };
+  if (event.complete) return { ...run, phase: "complete", category: "", status: "", stats: event.complete.stats, quality: event.complete.stats?.quality ?? run.quality };
   if (event.error) return { ...run, error: asProblem({ code: event.error.reason, detail: event.error.message }) };
   return run;
 }

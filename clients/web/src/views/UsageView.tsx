@@ -1,6 +1,6 @@
 // What models were used, and what it cost.
 import { rpc } from "../api";
-import { number, percent, t } from "../i18n";
+import { number, percent, price, t } from "../i18n";
 import { clean, words } from "../text";
 import { Empty, Figure, ProblemBox, Skeleton, useLoaded, useTitle } from "../ui";
 import { Providers } from "./Providers";
@@ -88,10 +88,7 @@ function Sum({ row }: { row?: Row }) {
 }
 
 function money(amount: Money | undefined): string {
-  if (!amount) return "–";
-  const value = (amount.pico_units ?? 0) / 1e12;
-  const digits = value !== 0 && Math.abs(value) < 0.01 ? 5 : 2;
-  return `${value.toFixed(digits)} ${amount.currency_code ?? "USD"}`;
+  return amount ? price(amount.pico_units ?? 0, amount.currency_code) : "–";
 }
 
 function Rows({ rows }: { rows: Row[] }) {
