@@ -1,4 +1,4 @@
-"""Speed of the page: the way of the first words to the screen, and the scores of Lighthouse.
+"""Speed of the page: the way of the first words to the screen, memory with followers, and scores of Lighthouse.
 
 `make bench-page`, or `PYTHONPATH=tests python -m bench.page [LIGHTHOUSE]` with the folder of its package. It
 prints figures and asserts none. It needs Chromium, and Node.js for Lighthouse.
@@ -17,20 +17,24 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
+
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.core import logging_setup
 from peripety.core.config import Config, LogLevel
 from peripety.session.service import SessionServicer
 from support.repo.repository import ROOT
 from support.servers.browser import running_browser, visiting
-from support.servers.edge import serving_edge
+from support.servers.edge import EdgeClient, serving_edge
+from support.servers.processes import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from support.servers.edge import EdgeClient
-
 TURNS = 20
+WATCHERS = 200
+WATCHED_TURNS = 100
+MEASURED_EVERY = 20
 ROUNDS = 5
 CATEGORIES = ("performance", "accessibility")
 # Seconds since 1970 of the frame in which a turn has its first words. Both clocks are those of this machine.
@@ -82,6 +86,57 @@ async def _measure_first_words(edge: EdgeClient, session_id: str, left: dict[int
     return [(moment - left[turn]) * 1000 for turn, moment in turns.items() if turn in left]
 
 
+async def _measure_watchers(folder: Path) -> list[tuple[str, float]]:
+    """Return the memory of a server in MiB while many readers follow a session turn by turn."""
+    spec = json.loads((ROOT / "examples" / "scenario.json").read_text(encoding="utf-8"))
+    # Chance ends a game, as it must, and the watched turns do not.
+    spec["win_conditions"] = []
+    for number, ending in enumerate(spec["loss_conditions"], 1):
+        ending["when"] = {">=": [{"var": "state.progress"}, number]}
+    spec["negativity_budget"] = {"min_fail_rate": 0.01, "max_fail_rate": 1}
+    spec["horizon"] = 2 * WATCHED_TURNS
+    sizes: list[tuple[str, float]] = []
+    with ServerProcess(folder) as server:
+        assert server.process.stdout is not None
+        url = server.process.stdout.readline().strip().rpartition(" ")[2].rstrip("/")
+
+        def note(moment: str) -> None:
+            status = Path(f"/proc/{server.process.pid}/statm").read_text(encoding="ascii")
+            sizes.append((moment, int(status.split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20))
+
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
+            edge = EdgeClient(url, http)
+            session_id = await edge.start_session(spec)
+            arrived = asyncio.Semaphore(0)
+
+            async def watch() -> None:
+                async for event in edge.events(f"/sessions/{session_id}/events", method="GET"):
+                    if event.name == "diff":
+                        arrived.release()
+
+            async def play(watchers: int) -> None:
+                body = {"actions": [{"action_id": "gather"}]}
+                async for event in edge.events(f"/sessions/{session_id}/turns", body):
+                    assert event.name != "error", event.data
+                for _ in range(watchers):
+                    await arrived.acquire()
+
+            note("at the start")
+            watchers = [asyncio.ensure_future(watch()) for _ in range(WATCHERS)]
+            for turn in range(1, WATCHED_TURNS + 1):
+                await play(WATCHERS)
+                if turn == 1 or turn % MEASURED_EVERY == 0:
+                    note(f"turn {turn}")
+            for one in watchers:
+                one.cancel()
+            await asyncio.gather(*watchers, return_exceptions=True)
+            for _ in range(MEASURED_EVERY):
+                await play(0)
+            note("without them")
+        server.stop()
+    return sizes
+
+
 async def _run_lighthouse(package: Path, url: str, folder: Path) -> dict[str, list[float]]:
     """Return the scores of each category, one for each round."""
     scores: dict[str, list[float]] = {name: [] for name in CATEGORIES}
@@ -122,6 +177,9 @@ async def main(lighthouse: Path | None) -> None:
                 f" median {statistics.median(milliseconds):.0f} ms, maximum {max(milliseconds):.0f} ms"
                 " (aim: 50 ms)\n"
             )
+            sizes = await _measure_watchers(folder / "watched")
+            text = ", ".join(f"{moment} {size:.0f}" for moment, size in sizes)
+            sys.stdout.write(f"memory of the server with {WATCHERS} followers of a session, MiB: {text}\n")
             if lighthouse is None or not (lighthouse / "package.json").exists():
                 sys.stdout.write("*** Lighthouse is not installed: no scores ***\n")
                 return
