@@ -1,4 +1,4 @@
-"""Speed of the page: the way of the first words to the screen, memory with followers, and scores of Lighthouse.
+"""First words on screen, memory of a server with followers, and scores of Lighthouse.
 
 `make bench-page`, or `PYTHONPATH=tests python -m bench.page [LIGHTHOUSE]` with the folder of its package. It
 prints figures and asserts none. It needs Chromium, and Node.js for Lighthouse.
@@ -86,55 +86,60 @@ async def _measure_first_words(edge: EdgeClient, session_id: str, left: dict[int
     return [(moment - left[turn]) * 1000 for turn, moment in turns.items() if turn in left]
 
 
-async def _measure_watchers(folder: Path) -> list[tuple[str, float]]:
-    """Return the memory of a server in MiB while many readers follow a session turn by turn."""
-    spec = json.loads((ROOT / "examples" / "scenario.json").read_text(encoding="utf-8"))
-    # Chance ends a game, as it must, and the watched turns do not.
-    spec["win_conditions"] = []
+def _long_spec() -> dict[str, Any]:
+    """Return a specification that chance ends, as it must, and the watched turns do not."""
+    spec: dict[str, Any] = json.loads((ROOT / "examples" / "scenario.json").read_text(encoding="utf-8"))
     for number, ending in enumerate(spec["loss_conditions"], 1):
         ending["when"] = {">=": [{"var": "state.progress"}, number]}
-    spec["negativity_budget"] = {"min_fail_rate": 0.01, "max_fail_rate": 1}
-    spec["horizon"] = 2 * WATCHED_TURNS
+    return spec | {
+        "win_conditions": [],
+        "negativity_budget": {"min_fail_rate": 0.01, "max_fail_rate": 1},
+        "horizon": 2 * WATCHED_TURNS,
+    }
+
+
+async def _measure_watchers(folder: Path) -> list[tuple[str, float]]:
+    """Return the memory of a server in MiB while many readers follow a session turn by turn."""
     sizes: list[tuple[str, float]] = []
     with ServerProcess(folder) as server:
         assert server.process.stdout is not None
         url = server.process.stdout.readline().strip().rpartition(" ")[2].rstrip("/")
-
-        def note(moment: str) -> None:
-            status = Path(f"/proc/{server.process.pid}/statm").read_text(encoding="ascii")
-            sizes.append((moment, int(status.split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20))
-
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
             edge = EdgeClient(url, http)
-            session_id = await edge.start_session(spec)
+            session_id = await edge.start_session(_long_spec())
+            sizes.append(("at the start", _resident_mib(server)))
             arrived = asyncio.Semaphore(0)
-
-            async def watch() -> None:
-                async for event in edge.events(f"/sessions/{session_id}/events", method="GET"):
-                    if event.name == "diff":
-                        arrived.release()
-
-            async def play(watchers: int) -> None:
-                body = {"actions": [{"action_id": "gather"}]}
-                async for event in edge.events(f"/sessions/{session_id}/turns", body):
-                    assert event.name != "error", event.data
-                for _ in range(watchers):
-                    await arrived.acquire()
-
-            note("at the start")
-            watchers = [asyncio.ensure_future(watch()) for _ in range(WATCHERS)]
+            watchers = [asyncio.ensure_future(_watch(edge, session_id, arrived)) for _ in range(WATCHERS)]
             for turn in range(1, WATCHED_TURNS + 1):
-                await play(WATCHERS)
+                await _gather(edge, session_id)
+                for _ in watchers:
+                    await arrived.acquire()
                 if turn == 1 or turn % MEASURED_EVERY == 0:
-                    note(f"turn {turn}")
-            for one in watchers:
-                one.cancel()
+                    sizes.append((f"turn {turn}", _resident_mib(server)))
+            for watcher in watchers:
+                watcher.cancel()
             await asyncio.gather(*watchers, return_exceptions=True)
-            for _ in range(MEASURED_EVERY):
-                await play(0)
-            note("without them")
+            await _gather(edge, session_id)
+            sizes.append(("without them", _resident_mib(server)))
         server.stop()
     return sizes
+
+
+async def _watch(edge: EdgeClient, session_id: str, arrived: asyncio.Semaphore) -> None:
+    async for event in edge.events(f"/sessions/{session_id}/events", method="GET"):
+        if event.name == "diff":
+            arrived.release()
+
+
+async def _gather(edge: EdgeClient, session_id: str) -> None:
+    body = {"actions": [{"action_id": "gather"}]}
+    names = [event.name async for event in edge.events(f"/sessions/{session_id}/turns", body)]
+    assert names[-1] == "diff"
+
+
+def _resident_mib(server: ServerProcess) -> float:
+    status = Path(f"/proc/{server.process.pid}/statm").read_text(encoding="ascii")
+    return int(status.split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 async def _run_lighthouse(package: Path, url: str, folder: Path) -> dict[str, list[float]]:
