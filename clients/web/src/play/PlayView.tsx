@@ -16,6 +16,9 @@ import { Turn } from "./Turn";
 import { useGame, type Game } from "./useGame";
 
 const NARROW = "(max-width: 47.49rem)";
+/** The latest turns of a game are drawn first, and earlier ones some at a time. */
+const FIRST_DRAWN = 4;
+const DRAWN_MORE = 8;
 
 export default function PlayView({ id, token, pov }: { id?: string; token?: string; pov?: string }) {
   const source = useMemo<Source>(() => (token ? linkSource(token) : ownSource(id!, pov)), [id, token, pov]);
@@ -323,6 +326,13 @@ function StoryPane({
     const box = pane.current!;
     if (isAtEnd.current && turns.length) box.scrollTop = box.scrollHeight;
   });
+  const [drawn, setDrawn] = useState(FIRST_DRAWN);
+  const shown = turns.slice(-drawn);
+  useEffect(() => {
+    if (shown.length === turns.length) return;
+    const timer = setTimeout(() => setDrawn(drawn + DRAWN_MORE));
+    return () => clearTimeout(timer);
+  }, [drawn, turns.length]);
   const own = story.entities.find((one) => one.id === session.pov_entity_id);
   return (
     <div class="story-pane" ref={pane} onScroll={onScroll} tabIndex={0} role="region" aria-label={t("story")}>
@@ -352,7 +362,7 @@ function StoryPane({
           {!turns.length && isHistoryComplete && <p class="note begin">{t("begin.hint")}</p>}
         </header>
         {!isHistoryComplete && <Skeleton lines={6} label={t("play.loading")} />}
-        {turns.map((turn) => (
+        {shown.map((turn) => (
           <div key={turn.turn} class="turn-block">
             <Turn turn={turn} story={story} onFork={onFork} />
             {notes
