@@ -329,8 +329,8 @@ function StoryPane({
   const [drawn, setDrawn] = useState(FIRST_DRAWN);
   const shown = turns.slice(-drawn);
   useEffect(() => {
-    if (shown.length === turns.length) return;
-    const timer = setTimeout(() => setDrawn(drawn + DRAWN_MORE));
+    if (!turns.length || drawn === Infinity) return;
+    const timer = setTimeout(() => setDrawn(drawn < turns.length ? drawn + DRAWN_MORE : Infinity));
     return () => clearTimeout(timer);
   }, [drawn, turns.length]);
   const own = story.entities.find((one) => one.id === session.pov_entity_id);
