@@ -49,7 +49,6 @@ from peripety.author.spec_builder.rules import (
     find_loss_conditions,
     find_win_conditions,
 )
-from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.author.text_analysis.reading import read_text
 
 if TYPE_CHECKING:
@@ -397,7 +396,7 @@ def author_from_text(
     return PlotDocument(load_plot(plot_id), texts, reading, slots, choices.choose_number).build(
         spec_id=f"offline_{choices.name}",
         seed=seed % _SEED_RANGE,
-        mark=OFFLINE_MARK,
+        mark=texts["common"]["mark"],
         note=texts["common"]["quoted"] if is_foreign and written != wanted else "",
         variation=variation,
     )

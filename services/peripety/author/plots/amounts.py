@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peripety.author.plots.plot import USUAL_TURNS, PlotNumbers
+from peripety.author.plots.plot import USUAL_TURNS, PlotNumbers, store_steps
 from peripety.author.plots.slots import choose_supply
 from peripety.author.text_analysis.reading import Deadline
 from peripety.author.text_analysis.words import load_grammars
@@ -160,7 +160,7 @@ def find_scale(plot: Plot, clock: PlotClock, store: PlotStore) -> PlotNumbers:
         if gauge.is_clock:
             factors[name] = clock.step
         elif gauge.is_store and store.amount:
-            factors[name] = store.amount / gauge.start
+            factors[name] = store.amount / store_steps(gauge.start, clock.turns)
         elif gauge.is_store and store.unit:
             factors[name] = _SHARE
     return PlotNumbers(clock.turns, factors)

@@ -90,7 +90,7 @@ class PlotDocument:
         head = {
             "spec_version": "1.1",
             "id": spec_id,
-            "name": f"{self._build_title()} {mark}",
+            "name": f"{self._build_title()}{self._common['space']}{mark}",
             "seed": seed,
             **({"clock": {"turn": clock.duration}} if clock.duration else {}),
             "horizon": scale.turns,

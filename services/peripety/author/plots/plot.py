@@ -174,9 +174,14 @@ def _size_of(gauge: PlotGauge, name: str, scale: PlotNumbers, steps: int) -> int
     """Return the start or the maximum of a gauge: a clock has all turns, and stores last as long."""
     if gauge.is_clock:
         steps = scale.turns
-    elif gauge.is_store and name not in scale.factors:
-        steps += scale.turns - USUAL_TURNS
+    elif gauge.is_store:
+        steps = store_steps(steps, scale.turns)
     return scale.to_amount(name, steps)
+
+
+def store_steps(steps: int, turns: int) -> int:
+    """Return the steps of a store for a number of turns: it lasts as long as for the usual one."""
+    return steps + turns - USUAL_TURNS
 
 
 def build_plot_state(plot: Plot, scale: PlotNumbers) -> dict[str, Any]:

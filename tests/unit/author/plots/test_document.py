@@ -9,7 +9,7 @@ import pytest
 
 from peripety import engine
 from peripety.author.plots.amounts import find_clock, find_scale, find_store, read_clock
-from peripety.author.plots.plot import list_languages, list_plots, load_plot, load_texts
+from peripety.author.plots.plot import build_plot_state, list_languages, list_plots, load_plot, load_texts
 from peripety.author.spec_author import author_from_text
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.author.text_analysis.reading import Amount, Deadline, Phrase, read_text
@@ -101,6 +101,15 @@ async def test_every_plot_earns_its_certificate_on_every_subject(plot: str) -> N
         assert certificate.findings == ()
 
 
+@pytest.mark.parametrize("plot", list_plots())
+def test_a_player_who_does_nothing_loses_however_long_it_takes(plot: str) -> None:
+    for days in (10, 14, 19):
+        reading = replace(SUBJECTS[0], deadline=Deadline(days, "day", ""))
+        spec = document_of(reading, plot)
+        assert spec["horizon"] == days
+        assert engine.compile(json.dumps(spec)).dry_run(runs=512, persona="idle").won == 0
+
+
 @pytest.mark.slow(reason="plays every pair of actions")
 @pytest.mark.parametrize("plot", list_plots())
 def test_no_pair_of_actions_wins_by_repetition(plot: str) -> None:
@@ -165,8 +174,8 @@ def test_an_amount_of_the_text_is_the_start_and_stays_whole(plot: str) -> None:
             (168, "hour"),
             (168, "hour", True),
         ),
-        ("Hold out until help comes. There are five beds.", (14, ""), (85, "%", True)),
-        ("Hold out until help comes. I have almost no fuel.", (14, ""), (17, "", True)),
+        ("Hold out until help comes. There are five beds.", (14, ""), (80, "%", True)),
+        ("Hold out until help comes. I have almost no fuel.", (14, ""), (16, "", True)),
         (
             "Hold out until help comes. The food is in the cellar, and the deploy was six hours ago.",
             (14, ""),
@@ -182,7 +191,7 @@ def test_times_and_supplies_have_the_units_of_the_text(
     store = find_store(reading, clock)
     assert (clock.turns * clock.step, clock.unit) == time
     if supply is not None:
-        started = find_scale(plot, clock, store).to_amount("supply", plot.gauges["supply"].start)
+        started = build_plot_state(plot, find_scale(plot, clock, store))["supply"]
         assert (started, store.unit, store.is_scarce) == supply
 
 
@@ -220,12 +229,21 @@ def test_the_same_text_and_seed_give_the_same_bytes() -> None:
     for text in ("", "We keep the alpha.", "\u7532" * 500):
         assert json.dumps(author_from_text(text, 9)) == json.dumps(author_from_text(text, 9))
         assert json.dumps(author_from_text(text)) == json.dumps(author_from_text(text))
-        assert author_from_text(text)["name"].endswith(OFFLINE_MARK)
+        assert author_from_text(text)["name"].endswith(
+            (OFFLINE_MARK, load_texts("plain", "zh")["common"]["mark"])
+        )
 
 
 @pytest.mark.parametrize("seed", [0, 2**53 - 1, 2**53, -1, 10**30])
 def test_any_whole_number_seeds(seed: int) -> None:
     assert 0 <= author_from_text("alpha", seed=seed)["seed"] < 2**53
+
+
+@pytest.mark.parametrize("language", list_languages())
+def test_the_title_says_in_its_language_that_no_model_writes(language: str) -> None:
+    spec = author_from_text("", 1, language=language)
+    assert spec["name"].endswith(load_texts("plain", language)["common"]["mark"])
+    assert load_texts("plain")["common"]["mark"] == OFFLINE_MARK
 
 
 def test_a_text_that_is_not_understood_is_played_plainly_and_says_so() -> None:
