@@ -3,14 +3,14 @@
 The fail rate of a player without skill shows the cost of chance and neglect. It does not show if a player who
 thinks can win, or if a winner has anything to do. From version 1.1 on, these players show it:
 
-- With `solutions`, `par` follows them and `curious` tries everything once. A solution wins often, and trying
-  everything wins sometimes. `curious` does not read: where a choice among n is irreversible, it is right
-  in one case of n at best, so the least rate is that share of what is advised for other documents. It takes
-  an irreversible step at any time, and does not repeat what helps. So only a tenth of the advised rate is
-  required: the way can be found. A document that demands reading is not made easier for a player who does
-  not. Where nothing is hidden, a win of a player who looks ahead counts as well.
-  If `par` does worse than such a player, the steps are wrong and not the numbers, and this is the only
-  finding about both.
+- With `solutions`, `par` follows them, `curious` tries everything once and `idle` does nothing. A solution
+  wins often, trying everything wins sometimes, and doing nothing hardly ever wins. `curious` does not read:
+  where a choice among n is irreversible, it is right in one case of n at best, so the least rate is that
+  share of what is advised for other documents. It takes an irreversible step at any time, and does not
+  repeat what helps. So only a tenth of the advised rate is required: the way can be found. A document that
+  demands reading is not made easier for a player who does not. Where nothing is hidden, a win of a player
+  who looks ahead counts as well. If `par` does worse than such a player, the steps are wrong and not the
+  numbers, and this is the only finding about both.
 - Without, `greedy` and `planner` look ahead, and lose neither rarely nor often; `idle` loses.
 
 Each rate is compared with its limits as the gate compares the fail rate: a sequential test in blocks, where
@@ -121,6 +121,7 @@ _LOGIC = {
 }
 _CURIOUS_AT_LEAST = 0.15
 _CURIOUS_AT_MOST = 0.5
+_IDLE_AT_MOST = 0.05
 # The share of the advised rate that is required.
 _REQUIRED_SHARE = 0.1
 
@@ -140,6 +141,7 @@ def _limits_with_solutions(spec: dict[str, Any]) -> tuple[PlayerLimit, ...]:
         replace(least, rate=least.rate * _REQUIRED_SHARE),
         replace(least, severity=Severity.WARNING),
         _at_most("CURIOUS_WINS", "/actions", "curious", "won", _CURIOUS_AT_MOST),
+        _at_most("IDLE_WINS", "/win_conditions", "idle", "won", _IDLE_AT_MOST),
     )
 
 

@@ -52,7 +52,15 @@ _REJECTING_WARNINGS = frozenset(
 
 
 _TRIED = frozenset(
-    {"SOLUTION_FAILS", "CURIOUS_LOSES", "CURIOUS_WINS", "SKILL_TOO_SAFE", "SKILL_IN_VAIN", "IDLE_SURVIVES"}
+    {
+        "SOLUTION_FAILS",
+        "CURIOUS_LOSES",
+        "CURIOUS_WINS",
+        "IDLE_WINS",
+        "SKILL_TOO_SAFE",
+        "SKILL_IN_VAIN",
+        "IDLE_SURVIVES",
+    }
 )
 """Findings about players that other numbers may resolve."""
 

@@ -121,6 +121,17 @@ async def test_a_rate_of_a_reader_out_of_its_limits_refuses(changes: dict[str, A
     assert verdict.players
 
 
+async def test_a_win_that_comes_to_a_player_who_does_nothing_refuses() -> None:
+    over = {"id": "over", "when": {">=": [{"var": "turn"}, 4]}}
+    document = quest(supply=30)
+    waited = await judged({**document, "win_conditions": [*document["win_conditions"], over]})
+    message = found(waited, "IDLE_WINS").message
+    assert "the idle persona wins 100.0%" in message
+    assert "at most 5%" in message
+    assert not waited.is_accepted
+    assert "IDLE_WINS" not in codes(await judged(document))
+
+
 async def test_a_solution_that_always_wins_is_a_warning() -> None:
     verdict = await judged(quest(harm=1))
     assert found(verdict, "SOLUTION_CERTAIN").severity is Severity.WARNING
@@ -147,7 +158,8 @@ async def test_every_player_is_told_with_its_band_also_one_inside() -> None:
     advised = "(must be at least 60%, and at most 95% is advised: inside, but too high for the advice)"
     assert f"{advised}; median turn of wins 4" in told["par"]
     assert "(must be 1.5% to 50%, and at least 15% is advised: too high)" in told["curious"]
-    assert told["idle"].startswith("wins 0.0% of 64 runs (no band)")
+    assert told["idle"].startswith("wins 0.0% of ")
+    assert "(must be at most 5%: inside)" in told["idle"]
     assert "(must be at least 25%: inside); lost " in told["random"]
     unsolved = await judged(quest(solved=False, supply=30))
     assert any(
