@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
+    from peripety.cli.render.game_words import GameWords
+
 
 commands = typer.Typer()
 
@@ -186,7 +188,10 @@ def _make_prompt(
     view: StoryView, server: str | None, abandon: Callable[[], bool] | None = None
 ) -> PlayPrompt:
     return PlayPrompt(
-        view, lambda session: _continue_command(session, server), _describe_store(server), abandon
+        view,
+        lambda session: _continue_command(session, server),
+        lambda words: _describe_store(words, server),
+        abandon,
     )
 
 
@@ -198,14 +203,14 @@ def _play_command(what: str, server: str | None) -> str:
     return f"peripety play {what}{f' --server {server}' if server else ''}"
 
 
-def _describe_store(server: str | None) -> str:
+def _describe_store(words: GameWords, server: str | None) -> str:
     """Return where sessions are stored, as the end of a sentence."""
     if server is not None:
-        return f"by the server {server}"
+        return words.say("stored_by", server=server)
     url = Config.from_environment().database_url.get_secret_value()
-    return (
-        f"in {url.removeprefix('sqlite:///')}" if url.startswith("sqlite") else "in the configured database"
-    )
+    if not url.startswith("sqlite"):
+        return words.say("stored_database")
+    return words.say("stored_in", file=url.removeprefix("sqlite:///"))
 
 
 async def _play(
@@ -222,7 +227,9 @@ async def _play(
             await _play_turns(game, ForecastPlayer(), view, turns)
             view.end(game)
             if isinstance(view, StoryView):
-                view.note(f"Play it yourself: {_play_command(game.session.scenario_id, server)}")
+                view.note(
+                    view.words.say("play_yourself", how=_play_command(game.session.scenario_id, server))
+                )
             return
         prompt = _make_prompt(view, server)
         await _play_turns(game, prompt, view, turns)

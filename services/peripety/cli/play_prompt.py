@@ -18,29 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from peripety.cli.game import Game
+    from peripety.cli.render.game_words import GameWords
     from peripety.cli.render.story import StoryView
 
 
 _PROMPT = "> "
 _FORECAST_RUNS = 1_000
-_HINT = "Type what you do. Enter lists the actions, help the commands."
 _ASK = "ask"
-_OVER_HINT = f"The story is over. You can undo, rewind 3, look, {_ASK} or quit."
-_HELP = (
-    ("Enter, ?", "list what you can do now; the number before an action takes it"),
-    ("2 3", "take action 2 with the value 3; without it, you get a question"),
-    ("any words", "what you do, in your words; no time passes if they are not understood"),
-    ("wait", "let a turn pass"),
-    ("look", "show the place, the people in it, and what you know"),
-    ("status", "show all quantities with their amounts"),
-    (f"{_ASK} TEXT", f"answer a question about the game: {_ASK} what happened in turn 2"),
-    ("odds", "show how the story ends if you act at random from here"),
-    ("undo", "take the last turn back"),
-    ("rewind 8", "go back to the end of turn 8; 0 is the start"),
-    ("fork", "continue in a copy; the game so far stays as it is"),
-    ("save", "show where the game is stored; every turn is stored at once"),
-    ("quit", "stop, and show how to continue; so does Ctrl-D"),
-)
 _STOP = frozenset({"quit", "q", "exit"})
 _END = object()
 
@@ -51,7 +35,7 @@ class PlayPrompt:
     Args:
         view: shows what commands return.
         how_to_continue: returns the command that continues a session.
-        where_stored: the place where sessions are stored, as the end of a sentence.
+        where_stored: returns the place where sessions are stored, as the end of a sentence in some words.
         abandon: called while the prompt waits; True ends it with `PromptAbandonedError`.
     """
 
@@ -59,7 +43,7 @@ class PlayPrompt:
         self,
         view: StoryView,
         how_to_continue: Callable[[str], str],
-        where_stored: str,
+        where_stored: Callable[[GameWords], str],
         abandon: Callable[[], bool] | None = None,
     ) -> None:
         self._view = view
@@ -86,10 +70,10 @@ class PlayPrompt:
             PromptAbandonedError: the prompt was ended from outside.
         """
         if not self._has_hinted:
-            self._view.note(_HINT)
+            self._view.note(self._words.say("hint"))
             self._has_hinted = True
         if game.is_over:
-            self._view.note(_OVER_HINT)
+            self._view.note(self._words.say("over"))
         while (line := self._next_line()) is not None:
             try:
                 choice = await self._handle(game, line)
@@ -108,7 +92,11 @@ class PlayPrompt:
 
     def say_goodbye(self, game: Game) -> None:
         """Show the command that continues the game."""
-        self._view.note(f"Continue with: {self._how_to_continue(game.session.session_id)}")
+        self._view.note(self._words.say("goodbye", how=self._how_to_continue(game.session.session_id)))
+
+    @property
+    def _words(self) -> GameWords:
+        return self._view.words
 
     async def _handle(self, game: Game, line: str) -> object:
         """Carry out a line; return the turn that it is, `_END` to stop, or None."""
@@ -125,7 +113,7 @@ class PlayPrompt:
         elif word == "rewind" and (rest.isdecimal() or not rest):
             await self._rewind(game, rest)
         elif game.is_over:
-            self._view.note(_OVER_HINT)
+            self._view.note(self._words.say("over"))
         elif word == "wait" and not rest:
             return TurnInput()
         elif word.isdecimal() and word.isascii():
@@ -140,15 +128,15 @@ class PlayPrompt:
         legal = {action.action_id: action for action in game.legal_actions}
         action = legal.get(self._keys.get(key, ""))
         if action is None:
-            known = key in self._keys
-            self._view.note(
-                "You cannot do that now." if known else "That number has no action; Enter lists them."
-            )
+            if key in self._keys:
+                self._view.explain_refusal(game, self._keys[key])
+            else:
+                self._view.note(self._words.say("no_action"))
             return None
         call = engine_pb2.ActionCall(action_id=action.action_id)
         typed = values.split(maxsplit=max(len(action.params) - 1, 0)) if values else []
         if len(typed) > len(action.params):
-            self._view.note(f"{one_line(action.name)} needs no value.")
+            self._view.note(self._words.say("no_value", name=one_line(action.name)))
             return None
         for place, param in enumerate(action.params):
             value = self._read_value(param, typed[place] if place < len(typed) else None)
@@ -167,7 +155,7 @@ class PlayPrompt:
                 self._typed_ahead = "quit" if text is None else text
                 return None
             if not text:
-                self._view.note("Nothing is done.")
+                self._view.note(self._words.say("nothing_done"))
                 return None
             try:
                 value = parse_value(param, text)
@@ -180,7 +168,7 @@ class PlayPrompt:
 
     def _list_actions(self, game: Game) -> None:
         if game.is_over:
-            self._view.note(_OVER_HINT)
+            self._view.note(self._words.say("over"))
             return
         self._assign_keys(game)
         names = {action_id: key for key, action_id in self._keys.items()}
@@ -203,38 +191,37 @@ class PlayPrompt:
         if game.session.turn:
             await self._go_back(game, game.session.turn - 1)
         else:
-            self._view.note("No turn is left to take back.")
+            self._view.note(self._words.say("no_undo"))
 
     async def _rewind(self, game: Game, turn: str) -> None:
         if turn and int(turn) < game.session.turn:
             await self._go_back(game, int(turn))
         elif game.session.turn:
-            self._view.note(f"Give a turn from 0 to {game.session.turn - 1}, such as: rewind 0")
+            self._view.note(self._words.say("which_turn", last=game.session.turn - 1))
         else:
-            self._view.note("No turn is left to go back to.")
+            self._view.note(self._words.say("no_rewind"))
 
     async def _go_back(self, game: Game, turn: int) -> None:
         await game.rewind(turn)
-        self._view.note(f"Back at the end of turn {turn}." if turn else "Back at the start.")
+        self._view.note(self._words.say("back_at_turn" if turn else "back_at_start", turn=turn))
         self._view.status(game)
 
     async def _fork(self, game: Game) -> None:
         before = game.session.session_id
         await game.fork()
-        self._view.note(
-            f"You continue in the copy {short_id(game.session.session_id)}. "
-            f"The game so far stays: {self._how_to_continue(before)}"
-        )
+        copy, how = short_id(game.session.session_id), self._how_to_continue(before)
+        self._view.note(self._words.say("forked", copy=copy, how=how))
 
     async def _odds(self, game: Game) -> None:
         self._view.odds(await game.forecast(_FORECAST_RUNS))
 
     async def _save(self, game: Game) -> None:
-        self._view.note(f"Turn {game.session.turn} is stored {self._where_stored}.")
+        place = self._where_stored(self._words)
+        self._view.note(self._words.say("stored", turn=game.session.turn, place=place))
         self.say_goodbye(game)
 
     async def _help(self, _game: Game) -> None:
-        self._view.commands(_HELP)
+        self._view.commands()
 
 
 def _is_legal(param: engine_pb2.Param, value: engine_pb2.ParamValue) -> bool:

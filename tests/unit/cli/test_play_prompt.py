@@ -53,7 +53,9 @@ class Played:
         self.view.open(self.game)
         self.stream.truncate(0)
         self.stream.seek(0)
-        self.prompt = PlayPrompt(self.view, lambda name: f"peripety play --session {name[:8]}", "in a file")
+        self.prompt = PlayPrompt(
+            self.view, lambda name: f"peripety play --session {name[:8]}", lambda _: "in a file"
+        )
 
     async def choose(self) -> TurnInput | None:
         return await self.prompt.choose(self.game)

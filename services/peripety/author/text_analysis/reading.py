@@ -90,14 +90,14 @@ class Reading:
 def read_text(text: str) -> Reading:
     """Return the meaning of a text, by the grammar of its language; plain for a language without one."""
     visible = _TITLE_STOP.sub(r"\1", clean_text(text[:_READ_LIMIT]))
-    language = _detect_language(visible)
+    language = find_language(visible)
     grammar = load_grammars().get(language)
     if grammar is None or not visible.strip():
         return Reading(text, language if language in ("fr", "ja") else "", unread=_split_plain(visible))
     return _read_tagged(text, visible, grammar)
 
 
-def _detect_language(text: str) -> str:
+def find_language(text: str) -> str:
     """Return the code of the language, by its script; English also for a fragment of mostly English words."""
     if any("\u3041" <= char <= "\u30fe" for char in text):
         return "ja"

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
 from peripety.cli.output import one_line
+from peripety.cli.render.game_words import GameWords
 from peripety.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -121,6 +123,11 @@ class ScenarioNames:
         self._start = dict(_numbers(spec.get("state") or {}, ("state",)))
         self._limits = _condition_limits(spec)
 
+    @cached_property
+    def words(self) -> GameWords:
+        """The words of the terminal in the language of the scenario."""
+        return GameWords.of_scenario(self.spec)
+
     @property
     def title(self) -> str:
         """The name of the scenario."""
@@ -170,9 +177,9 @@ class ScenarioNames:
         parts = []
         for unit, size in _UNIT_MINUTES:
             if minutes >= size:
-                parts.append(_count(minutes // size, unit))
+                parts.append(self.words.count(minutes // size, unit))
                 minutes %= size
-        return " ".join(parts[:2]) or _count(left, "turn")
+        return " ".join(parts[:2]) or self.words.count(left, "turn")
 
     def status_parts(self, state: Mapping[str, Any], turn: int, cells: str) -> list[str]:
         """Return the parts of the status line: the gauges and the time that is left."""
@@ -221,7 +228,9 @@ class ScenarioNames:
             summary.parts.append(f"{self.entity(key)} → {self.place(after)}")
         else:
             promise = (self.spec.get("promises") or {}).get(key) or {}
-            summary.parts.append(f"promise to {self.entity(promise.get('to', key))}: {one_line(after)}")
+            summary.parts.append(
+                f"{self.words.say('promise', name=self.entity(promise.get('to', key)))}: {one_line(after)}"
+            )
 
     def _describe_number(self, path: _Path, before: float, after: float) -> Iterator[str]:
         amount = format_number(abs(after - before), max(abs(before), abs(after)))
@@ -331,10 +340,6 @@ def _duration_minutes(text: str) -> int:
             minutes += int(number) * _DURATION_UNITS.get(character, 0)
             number = ""
     return minutes
-
-
-def _count(number: int, unit: str) -> str:
-    return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
 def _to_words(key: str | int) -> str:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from peripety.api.scenario.v1 import scenario_pb2
     from peripety.cli.game import Game
+    from peripety.cli.render.game_words import GameWords
 
 
 class Detail(IntEnum):
@@ -48,10 +49,10 @@ class Detail(IntEnum):
 
 _MECHANICS = frozenset({"action_resolved", "world_resolved", "rolled"})
 _END_WORDS = {
-    engine_pb2.RUN_STATUS_KIND_WON: ("You have won", "green"),
-    engine_pb2.RUN_STATUS_KIND_LOST: ("You have lost", "red"),
+    engine_pb2.RUN_STATUS_KIND_WON: ("won", "green"),
+    engine_pb2.RUN_STATUS_KIND_LOST: ("lost", "red"),
 }
-_SURVIVED = ("The time is over", "yellow")
+_SURVIVED = ("ended", "yellow")
 
 
 class StoryView:
@@ -74,6 +75,11 @@ class StoryView:
         self._notes: list[str] = []
         self._mechanics: list[str] = []
 
+    @property
+    def words(self) -> GameWords:
+        """The words of the terminal in the language of the story."""
+        return self._names.words
+
     def generation(self, event: scenario_pb2.GenerateScenarioResponse) -> None:
         """Show that a scenario is written; remember the notes of its author."""
         if self._detail is Detail.ALL:
@@ -92,7 +98,7 @@ class StoryView:
         if self._detail is Detail.ALL:
             self._details.compilation(event)
             return
-        self._wait("Playing it through")
+        self._wait(self.words.say("measuring"))
         if event.WhichOneof("event") in {"compiled", "rejected"}:
             self._stop_waiting()
 
@@ -141,7 +147,7 @@ class StoryView:
                 self._blank()
                 self._wait("…")
             case "action_resolved" if not event.action_resolved.accepted:
-                self.note("That is not possible now.")
+                self.note(self.words.say("impossible"))
             case "narrative_chunk" | "narrative_retracted" | "dialogue" | "degraded":
                 self._tell(event)
             case "committed":
@@ -157,12 +163,12 @@ class StoryView:
                 self._prose.write(event.narrative_chunk.text)
             case "narrative_retracted":
                 self._told = ""
-                self.note("(Another version follows.)")
+                self.note(self.words.say("retracted"))
             case "dialogue" if not is_quoted(event.dialogue.utterance, self._told):
                 self._prose.end()
                 self._say(self._names.entity(event.dialogue.entity_id), event.dialogue.utterance)
             case "degraded":
-                self.note(f"(The narrator failed, and rules write this: {event.degraded.message})")
+                self.note(self.words.say("degraded", reason=event.degraded.message))
 
     def status(self, game: Game) -> None:
         """Print the status line; how the run ended if it did."""
@@ -179,8 +185,9 @@ class StoryView:
             (gauge.name, gauge.bar(self._cells), gauge.amount, gauge.band)
             for gauge in self._names.gauges(game.state)
         )
-        left = self._names.time_left(game.session.turn)
-        self.note(f"Turn {game.session.turn}{f', {left} left' if left and not game.is_over else ''}.")
+        time = "" if game.is_over else self._names.time_left(game.session.turn)
+        left = self.words.say("left", time=time) if time else ""
+        self.note(self.words.say("turn_number", turn=game.session.turn, left=left))
 
     def look(self, game: Game) -> None:
         """Print where the player is, who and what is there, and what is known."""
@@ -194,14 +201,15 @@ class StoryView:
                 who for who, where in places.items() if where == here and who != game.viewpoint.entity_id
             ]
             if beside:
-                self.prose(f"Here: {', '.join(map(self._names.entity, beside))}.")
+                self.prose(self.words.say("here", names=self.words.join(map(self._names.entity, beside))))
             if place.get("exits"):
-                self.prose(f"Exits: {', '.join(map(self._names.place, place['exits']))}.")
+                names = self.words.join(map(self._names.place, place["exits"]))
+                self.prose(self.words.say("exits", names=names))
         else:
             self.prose(self._names.premise or spec.get("opening") or self._names.title)
         for text in (game.state.get("clues") or {}).values():
             if text:
-                self.prose(f"You know: {text}")
+                self.prose(self.words.say("known", text=text))
         self.status(game)
 
     def actions(self, keys: Iterable[tuple[str, engine_pb2.LegalAction]]) -> None:
@@ -213,11 +221,19 @@ class StoryView:
             rows.append((key, f"{one_line(action.name)}  {about}".strip()))
         self._table(rows)
         if not rows:
-            self.note("There is nothing that you can do now but wait.")
+            self.note(self.words.say("only_wait"))
 
-    def commands(self, commands: Iterable[tuple[str, str]]) -> None:
-        """Print commands with their meanings."""
-        self._table(commands)
+    def commands(self) -> None:
+        """Print the commands of the prompt with their meanings."""
+        self._table(self.words.commands)
+
+    def explain_refusal(self, game: Game, action_id: str) -> None:
+        """Print why an action is not legal now."""
+
+        def name(path: str) -> str:
+            return self._names.name(tuple(path.split(".")))
+
+        self.note(self.words.explain_refusal(game.spec, action_id, game.state, name))
 
     def answer(self, answer: session_pb2.AskSessionResponse) -> None:
         """Print the answer to a question, with the turns that it rests on."""
@@ -229,8 +245,8 @@ class StoryView:
         rows = [
             (f"{end.rate.value:.0%}", self._names.message(end.condition) or end.condition) for end in ends
         ]
-        self._table([*rows, (f"{forecast.survived.value:.0%}", "none of them, until the time is over")])
-        self.note(f"{forecast.runs:,} futures in which you act at random from here.")
+        self._table([*rows, (f"{forecast.survived.value:.0%}", self.words.say("survived_all"))])
+        self.note(self.words.say("futures", runs=f"{forecast.runs:,}"))
 
     def prose(self, text: str) -> None:
         """Print a text, wrapped."""
@@ -269,9 +285,9 @@ class StoryView:
         self._prose.end()
         if failure.code == NOT_UNDERSTOOD:
             self.prose(failure.message)
-            self.note("(No time has passed. Press Enter to see what you can do.)")
+            self.note(self.words.say("not_understood"))
         elif failure.turn_abandoned and not failure.rule:
-            self.note(f"No time has passed: {failure.message}")
+            self.note(self.words.say("no_time", reason=failure.message))
         elif self._detail >= Detail.MECHANICS or failure.turn_abandoned:
             what = "Nothing has changed" if failure.turn_abandoned else "A rule was skipped"
             where = f" at {failure.rule}" if self._detail >= Detail.MECHANICS else ""
@@ -280,14 +296,13 @@ class StoryView:
     def _end(self, game: Game) -> None:
         self._prose.end()
         status = game.session.status
-        words, style = _END_WORDS.get(status.kind, _SURVIVED)
+        end, style = _END_WORDS.get(status.kind, _SURVIVED)
         epilogue = (game.spec.get("epilogues") or {}).get(status.condition) or status.message
         self._blank()
         if epilogue and not is_quoted(epilogue, self._told):
             self.prose(epilogue)
             self._blank()
-        turns = f"{game.session.turn} turn{'' if game.session.turn == 1 else 's'}"
-        self.line(f"{words} after {turns}.", f"bold {style}")
+        self.line(self.words.say(end, turns=self.words.count_played(game.session.turn)), f"bold {style}")
 
     def _print_opening(self, spec: Mapping[str, Any]) -> None:
         self._has_opened = True

@@ -11,8 +11,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.narration import narrate
+from peripety.author.plots.plot import DEFAULT_LANGUAGE, PLAIN, list_languages, load_texts
 from peripety.author.spec_author import author_from_text
 from peripety.author.text_analysis.languages import OFFLINE_MARK
+from peripety.author.text_analysis.reading import find_language
 from peripety.engine.schemas import OUTCOME, SCENARIO_SPEC
 from peripety.errors import FailedPreconditionError
 from peripety.gateway.providers.offline.answers import (
@@ -146,8 +148,10 @@ def _question_call(request: GenerateRequest, words: str) -> ToolCall | None:
     names = [action_name(tool) for tool, _ in rank_actions(words, request.tools)]
     if not offered:
         return None
-    examples = ", ".join(names[:_NAMED_ACTIONS])
-    question = f"Which action do you mean? Use words of its name{f': {examples}' if examples else ''}."
+    language = find_language("\n".join(names or [words]))
+    common = load_texts(PLAIN, language if language in list_languages() else DEFAULT_LANGUAGE)["common"]
+    examples = common["comma"].join(names[:_NAMED_ACTIONS])
+    question = common["which_of"].format(names=examples) if examples else common["which_action"]
     return ToolCall("offline", ASK_PLAYER, json.dumps({"question": question}, ensure_ascii=False))
 
 

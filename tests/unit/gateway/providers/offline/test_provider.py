@@ -12,7 +12,7 @@ from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.gateway.providers.offline.provider import OfflineProvider
 from peripety.gateway.providers.provider import AnswerFinished
-from peripety.gateway.types.message import ChatMessage, Text
+from peripety.gateway.types.message import ChatMessage, Text, Tool
 from peripety.gateway.types.request import GenerateRequest, ResponseSchema
 from peripety.gateway.types.response import SchemaMethod, SchemaReport, StopReason, TextDelta, Usage
 from support.gateway.requests import call_of
@@ -180,3 +180,29 @@ async def test_closing_it_lets_nothing_go() -> None:
     provider = OfflineProvider()
     await provider.aclose()
     assert provider.name == "offline"
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        (
+            "Rest until the morning",
+            "Which action do you mean? Use words of its name: Rest until the morning.",
+        ),
+        (
+            "Ruhe dich aus bis zum Morgen",
+            "Welche Aktion meinst du? Verwende W\u00f6rter ihres Namens: {name}.",
+        ),
+    ],
+)
+async def test_words_that_fit_no_action_are_asked_about_in_the_language_of_the_actions(
+    name: str, question: str
+) -> None:
+    tools = (
+        Tool("action:rest", f"{name}.", {"type": "object", "properties": {}}),
+        Tool("ask_player", "Ask.", {"type": "object", "properties": {}}),
+    )
+    facts = json.dumps({"facts": {**FACTS, "actions": [], "input": "xyzzy"}})
+    asked = replace(request(facts, schema="outcome"), tools=tools)
+    (finished,) = [one for one in await events_of(asked) if isinstance(one, AnswerFinished)]
+    assert question.format(name=name) in str(finished)
