@@ -190,8 +190,8 @@ async def test_closing_it_lets_nothing_go() -> None:
             "Which action do you mean? Use words of its name: Rest until the morning.",
         ),
         (
-            "Ruhe dich aus bis zum Morgen",
-            "Welche Aktion meinst du? Verwende W\u00f6rter ihres Namens: {name}.",
+            "Descansar hasta la ma\u00f1ana",
+            "\u00bfQu\u00e9 acci\u00f3n quieres decir? Usa palabras de su nombre: {name}.",
         ),
     ],
 )
