@@ -39,7 +39,7 @@ class GameWords:
     """Words of one language.
 
     Args:
-        language: the language; English words if there are none in it.
+        language: the language; words of other languages are English.
     """
 
     def __init__(self, language: str = _DEFAULT) -> None:
