@@ -79,7 +79,8 @@ export function withPolicies(transport: Transport, options: ConnectOptions, clos
         const error = translate(reason, signal);
         const policy = config?.retryPolicy;
         failures += 1;
-        if (policy === undefined || !isRepeatable || !isRetryable(policy, error)) throw error;
+        // Every method with a policy is idempotent, so it is repeated after a lost connection, whatever its code.
+        if (policy === undefined || !isRepeatable || !(error.isConnectionLost || isRetryable(policy, error))) throw error;
         const delay = pushback(error) ?? error.retryAfterMs ?? backoff(policy, failures);
         const isLate = deadline !== undefined && Date.now() + delay >= deadline;
         if (!throttle.failed() || failures >= policy.maxAttempts || delay < 0 || isLate) throw error;

@@ -76,6 +76,27 @@ for (const [name, [target, open]] of Object.entries(OPEN)) {
   });
 }
 
+for (const [name, [target, open]] of Object.entries(OPEN)) {
+  test(`${name}: a unary call that is cut at any byte is repeated, and has one effect`, { timeout: 60_000 }, async () => {
+    const count = async (): Promise<number> => (await direct.sessions.listSessions({ scenarioId, pageSize: 1000 })).sessions.length;
+    const before = await count();
+    const offsets = seededOffsets(200, 20);
+    for (const [index, at] of offsets.entries()) {
+      const proxy = await Proxy.start(target);
+      const client = open(proxy.address);
+      proxy.inject({ kind: index % 2 === 0 ? "cut" : "end", at });
+      try {
+        await client.sessions.createSession({ scenarioId, seed: 7n }, { timeoutMs: 10_000 });
+        assert.equal(proxy.connections, 2, `byte ${at}`);
+      } finally {
+        client.close();
+        proxy.close();
+      }
+    }
+    assert.equal(await count(), before + offsets.length);
+  });
+}
+
 test("gRPC: a half-open connection is detected by pings", { timeout: 60_000 }, async () => {
   const { proxy, expected, length, play } = await setUp(...OPEN.gRPC!);
   try {
