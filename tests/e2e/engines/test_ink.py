@@ -77,6 +77,7 @@ def test_the_tutorial_reaches_a_streamed_turn(edge: Edge, tmp_path: Path) -> Non
     assert texts["js"] == SAMPLE.read_text("utf-8")
     (tmp_path / "clients").symlink_to(ROOT / "clients")
     run("sh", "-ec", commands[2], folder=tmp_path)
-    (tmp_path / "build" / "first-story" / "first_turn.mjs").write_text(texts["js"], encoding="utf-8")
-    output = run("sh", "-ec", commands[3], folder=tmp_path, PERIPETY_URL=edge.url)
+    folder = tmp_path / "build" / "first-story"
+    (folder / "first_turn.mjs").write_text(texts["js"], encoding="utf-8")
+    output = run("sh", "-ec", commands[3], folder=folder, PERIPETY_URL=edge.url)
     assert are_in_order(texts["text"], output), output
