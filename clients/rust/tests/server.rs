@@ -202,6 +202,30 @@ async fn a_frozen_connection_is_noticed_by_pings() {
 
 #[tokio::test]
 #[ignore = "needs a server"]
+async fn a_slow_reader_gets_every_event() {
+    let client = server();
+    let expected = told(client.play(&mut new_session(&client).await, tend())).await.unwrap();
+    let mut session = new_session(&client).await;
+    let slowly = client.play(&mut session, tend()).then(|event| async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        event
+    });
+    assert_eq!(told(Box::pin(slowly)).await.unwrap(), expected);
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
+async fn a_quiet_stream_opens_before_its_first_event() {
+    let client = server();
+    let session_id = new_session(&client).await.session_id;
+    let request = WatchSessionRequest { session_id, ..Default::default() };
+    let mut responses = client.sessions().watch_session(request).await.unwrap().into_inner();
+    let first = tokio::time::timeout(Duration::from_millis(200), responses.message()).await;
+    assert!(first.is_err(), "not quiet: {first:?}");
+}
+
+#[tokio::test]
+#[ignore = "needs a server"]
 async fn a_refused_turn_is_the_same_error_on_any_connection() {
     let (direct, mut proxy) = (server(), Proxy::start().await);
     for fault in ["clear", "cut 20", "cut_request 20", "goaway 3", "refuse 3", "trickle"] {

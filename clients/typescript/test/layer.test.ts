@@ -73,12 +73,17 @@ for (const [name, open] of Object.entries(CLIENTS)) {
     client.close();
   });
 
-  test(`${name}: a quiet stream opens, and ends when it is cancelled`, async () => {
+  test(`${name}: a quiet stream opens before its first event, and ends when it is cancelled`, async () => {
     const client = open();
     const { sessionId } = await newSession(client);
     const controller = new AbortController();
-    const stream = client.watch({ sessionId }, { signal: controller.signal }).next();
-    setTimeout(() => controller.abort(), 200);
+    const { signal } = controller;
+    const [opened, stream] = await new Promise<[Headers, Promise<unknown>]>((resolve) => {
+      const onHeader = (headers: Headers): void => resolve([headers, first]);
+      const first = client.sessions.watchSession({ sessionId }, { signal, onHeader })[Symbol.asyncIterator]().next();
+    });
+    assert(opened);
+    controller.abort();
     await assert.rejects(stream, (error) => error instanceof PeripetyError && error.code === Code.Canceled);
     client.close();
   });

@@ -2,12 +2,18 @@ package peripety.client;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.google.protobuf.ByteString;
+import io.grpc.Channel;
+import io.grpc.ClientInterceptors;
 import io.grpc.InsecureChannelCredentials;
+import io.grpc.Metadata;
 import io.grpc.Status;
+import io.grpc.stub.MetadataUtils;
 import java.io.BufferedReader;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
@@ -18,6 +24,7 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
@@ -34,6 +41,7 @@ import peripety.api.scenario.v1.SpecVerdict;
 import peripety.api.session.v1.CreateSessionRequest;
 import peripety.api.session.v1.GetSessionRequest;
 import peripety.api.session.v1.Session;
+import peripety.api.session.v1.SessionServiceGrpc;
 import peripety.api.session.v1.TakeTurnRequest;
 import peripety.api.session.v1.TurnEvent;
 import peripety.api.session.v1.WatchSessionRequest;
@@ -177,6 +185,56 @@ class ClientTest {
           proxy.send("clear");
         }
       }
+    }
+  }
+
+  @Test
+  void aFrozenConnectionIsNoticedByPings() throws Exception {
+    try (Client direct = Client.connect(ADDRESS); Proxy proxy = new Proxy();
+        Client client = Client.connect(proxy.address)) {
+      List<TurnEvent> expected = told(direct.play(newSession(direct), tend()));
+      Session session = newSession(direct);
+      proxy.send("freeze 300");
+      assertEquals(expected, told(client.play(session, tend())));
+    }
+  }
+
+  @Test
+  void aSlowReaderGetsEveryEvent() throws Exception {
+    try (Client client = Client.connect(ADDRESS)) {
+      List<TurnEvent> expected = told(client.play(newSession(client), tend()));
+      Iterator<TurnEvent> turn = client.play(newSession(client), tend());
+      List<TurnEvent> slowly = new ArrayList<>();
+      while (turn.hasNext()) {
+        Thread.sleep(20);
+        slowly.add(turn.next());
+      }
+      assertEquals(expected, told(slowly));
+    }
+  }
+
+  @Test
+  void aQuietStreamOpensBeforeItsFirstEvent() throws Exception {
+    try (Client client = Client.connect(ADDRESS)) {
+      AtomicReference<Metadata> headers = new AtomicReference<>();
+      AtomicReference<Metadata> trailers = new AtomicReference<>();
+      Channel channel = ClientInterceptors.intercept(
+          client.channel(), MetadataUtils.newCaptureMetadataInterceptor(headers, trailers));
+      String id = newSession(client).getSessionId();
+      SessionServiceGrpc.newBlockingStub(channel).watchSession(WatchSessionRequest.newBuilder().setSessionId(id).build());
+      for (int wait = 0; headers.get() == null && wait < 1000; wait++) {
+        Thread.sleep(5);
+      }
+      assertNotNull(headers.get());
+      assertNull(trailers.get());
+    }
+  }
+
+  @Test
+  void aLostServerIsATypedError() {
+    try (Client client = Client.connect("127.0.0.1:1")) {
+      Turn turn = client.play(Session.newBuilder().setSessionId("unknown").build(), tend());
+      assertTrue(assertThrows(CallException.class, turn::hasNext).isLostConnection());
     }
   }
 
