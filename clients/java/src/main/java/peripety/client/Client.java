@@ -21,7 +21,10 @@ import java.io.Reader;
 import java.nio.charset.StandardCharsets;
 import java.util.Iterator;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import peripety.api.agent.v1.AgentServiceGrpc;
 import peripety.api.common.v1.ActionCall;
@@ -38,6 +41,7 @@ import peripety.api.session.v1.ExportSessionResponse;
 import peripety.api.session.v1.Session;
 import peripety.api.session.v1.SessionServiceGrpc;
 import peripety.api.session.v1.TakeTurnRequest;
+import peripety.api.session.v1.TurnEvent;
 import peripety.api.session.v1.WatchSessionRequest;
 import peripety.api.session.v1.WatchSessionResponse;
 import peripety.api.testgen.v1.TestGenServiceGrpc;
@@ -160,6 +164,23 @@ public final class Client implements AutoCloseable {
       request.setPovEntityId(session.getPovEntityId());
     }
     return new Turn(session, follow(SessionServiceGrpc.getTakeTurnMethod(), request.build()));
+  }
+
+  /**
+   * Plays the next turn as {@link #play} does, in a thread of an executor: for a game loop, which must not wait.
+   *
+   * @param events receives each event, in that thread
+   * @return the session after the turn; cancel it to cancel the call
+   */
+  public CompletableFuture<Session> playAsync(
+      Session session, TakeTurnRequest turn, Consumer<TurnEvent> events, Executor executor) {
+    Turn played = play(session, turn);
+    CompletableFuture<Session> after = CompletableFuture.supplyAsync(() -> {
+      played.forEachRemaining(events);
+      return played.session();
+    }, executor);
+    after.whenComplete((found, error) -> played.close());
+    return after;
   }
 
   /**

@@ -33,10 +33,10 @@ public final class EventStream<Q extends Message, R extends Message> implements 
   private final Channel channel;
   private final MethodDescriptor<Q, R> method;
   private Q request;
-  private Context.CancellableContext context;
+  private volatile Context.CancellableContext context;
   private Iterator<R> responses;
   private R next;
-  private boolean isEnded;
+  private volatile boolean isEnded;
   private long last;
   private String attempt = "";
   private int failures;
@@ -63,15 +63,16 @@ public final class EventStream<Q extends Message, R extends Message> implements 
     while (next == null && !isEnded) {
       try {
         if (responses == null) {
-          context = Context.current().withCancellation();
-          responses = context.call(() ->
-              ClientCalls.blockingServerStreamingCall(channel, method, CallOptions.DEFAULT, request));
+          open();
         }
         read();
       } catch (Exception thrown) {
         CallException error = CallException.of(thrown);
         cancel();
-        pauseAfter(error);
+        responses = null;
+        if (!isEnded) {
+          pauseAfter(error);
+        }
       }
     }
     return next != null;
@@ -96,19 +97,27 @@ public final class EventStream<Q extends Message, R extends Message> implements 
     return found;
   }
 
+  /** Cancels the call, also from another thread than that of its reader. */
   @Override
-  public void close() {
+  public synchronized void close() {
     isEnded = true;
     next = null;
     cancel();
+  }
+
+  private synchronized void open() throws Exception {
+    context = Context.current().withCancellation();
+    responses = context.call(() ->
+        ClientCalls.blockingServerStreamingCall(channel, method, CallOptions.DEFAULT, request));
+    if (isEnded) {
+      cancel();
+    }
   }
 
   private void cancel() {
     if (context != null) {
       context.cancel(null);
     }
-    context = null;
-    responses = null;
   }
 
   private void read() {

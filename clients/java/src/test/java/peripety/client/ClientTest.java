@@ -23,7 +23,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Queue;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
@@ -118,6 +121,34 @@ class ClientTest {
       GetSessionRequest get = GetSessionRequest.newBuilder().setSessionId(turn.session().getSessionId()).build();
       Session stored = client.sessions().getSession(get).getSession();
       assertEquals(stored.toBuilder().clearState().clearUsage().build(), turn.session().toBuilder().clearUsage().build());
+    }
+  }
+
+  @Test
+  void aTurnInAnotherThreadHasTheSameEvents() throws Exception {
+    try (Client client = Client.connect(ADDRESS)) {
+      List<TurnEvent> expected = told(client.play(newSession(client), tend()));
+      Queue<TurnEvent> events = new ConcurrentLinkedQueue<>();
+      Session after = client.playAsync(newSession(client), tend(), events::add, task -> new Thread(task).start()).get();
+      assertEquals(expected, told(events));
+      assertEquals(1, after.getTurn());
+    }
+  }
+
+  @Test
+  void aTurnInAnotherThreadIsCancelledWithItsFuture() throws Exception {
+    try (Client client = Client.connect(ADDRESS); Proxy proxy = new Proxy();
+        Client slow = Client.connect(proxy.address)) {
+      proxy.send("delay 0.5");
+      AtomicReference<Thread> reader = new AtomicReference<>();
+      CompletableFuture<Session> after = slow.playAsync(newSession(client), tend(), event -> { }, task -> {
+        reader.set(new Thread(task));
+        reader.get().start();
+      });
+      after.cancel(true);
+      reader.get().join(10_000);
+      assertFalse(reader.get().isAlive());
+      assertTrue(after.isCancelled());
     }
   }
 
