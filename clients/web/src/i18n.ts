@@ -60,7 +60,7 @@ export function percent(share: number): string {
 export function price(pico: number, currency = "USD"): string {
   const value = pico / 1e12;
   const digits = value !== 0 && Math.abs(value) < 0.01 ? 5 : 2;
-  return new Intl.NumberFormat(locale, { style: "currency", currency, minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value);
+  return new Intl.NumberFormat(locale, { style: "currency", currency, currencyDisplay: "narrowSymbol", minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value);
 }
 
 export function date(text: string | undefined): string {
