@@ -222,8 +222,8 @@ function Losses({
           <tbody>
             {ordered.map((one) => (
               <tr key={one.id}>
-                <th scope="row" dir="auto">
-                  {names(one.id)}
+                <th scope="row">
+                  <bdi>{names(one.id)}</bdi>
                 </th>
                 <td>
                   <span class="bar" aria-hidden="true">
