@@ -1,4 +1,4 @@
-"""Client libraries against one server: turns, events and validated specifications a second.
+"""Client libraries against one server: turns, events, validated specifications, and opening quiet streams.
 
 `make bench-clients`. The clients take turns, in several rounds; the best figure of each counts.
 A missing toolchain is skipped with a note.
@@ -32,7 +32,7 @@ TURNS = 25
 ROUNDS = 3
 ROUNDS_OF_A_PROCESS = 3
 """The first one warms the process up."""
-COLUMNS = ("turns", "events", "specifications")
+COLUMNS = ("turns", "events", "specifications", "openings")
 
 Command = list[str]
 
@@ -56,11 +56,13 @@ def main() -> None:
             figures = json.loads(_run([*command, server.address, scenario_id, str(documents), *counts]))
             best[name] = {column: max(best[name][column], figures[column]) for column in COLUMNS}
     _say(f"{SESSIONS} sessions at a time, {SPECS} specifications over one stream, {os.cpu_count()} cores")
-    _say("| client | turns/s | events/s | specifications/s |\n| --- | --- | --- | --- |")
-    fastest = {column: max(figures[column] for figures in best.values()) for column in COLUMNS}
+    _say("| client | turns/s | events/s | specifications/s | a quiet stream opens in |")
+    _say("| --- | --- | --- | --- | --- |")
+    *rates, openings = COLUMNS
+    fastest = {column: max(figures[column] for figures in best.values()) for column in rates}
     for name, figures in best.items():
-        cells = [f"{figures[column]:,.0f} ({figures[column] / fastest[column]:.0%})" for column in COLUMNS]
-        _say(f"| {name} | {' | '.join(cells)} |")
+        cells = [f"{figures[column]:,.0f} ({figures[column] / fastest[column]:.0%})" for column in rates]
+        _say(f"| {name} | {' | '.join(cells)} | {1000 / figures[openings]:.1f} ms |")
 
 
 def _scenario() -> bytes:

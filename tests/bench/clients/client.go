@@ -27,6 +27,15 @@ func main() {
 	sessions, turns, rounds := must(strconv.Atoi(os.Args[4])), must(strconv.Atoi(os.Args[5])), must(strconv.Atoi(os.Args[6]))
 	var opened []*sessionv1.Session
 
+	openQuietly := func() int {
+		for _, session := range opened {
+			quiet, cancel := context.WithCancel(ctx)
+			request := &sessionv1.WatchSessionRequest{SessionId: session.GetSessionId()}
+			must(must(client.Sessions.WatchSession(quiet, request)).Header())
+			cancel()
+		}
+		return sessions
+	}
 	play := func(session *sessionv1.Session) int {
 		for range turns {
 			turn := &sessionv1.TakeTurnRequest{Actions: []*commonv1.ActionCall{peripety.Action("hold")}}
@@ -89,6 +98,7 @@ func main() {
 			created := must(client.Sessions.CreateSession(ctx, &sessionv1.CreateSessionRequest{ScenarioId: os.Args[2]}))
 			opened = append(opened, created.GetSession())
 		}
+		measure("openings", openQuietly)
 		measure("turns", func() int { return together(play) })
 		measure("events", func() int { return together(watch) })
 		measure("specifications", validate)

@@ -20,7 +20,7 @@ async def main(address: str, scenario_id: str, documents: str, counts: list[int]
     sessions, turns, rounds = counts
     with open(documents, "rb") as file:  # noqa: ASYNC230, PTH123 - before anything is measured
         lines = file.read().splitlines()
-    best = dict.fromkeys(("turns", "events", "specifications"), 0.0)
+    best = dict.fromkeys(("openings", "turns", "events", "specifications"), 0.0)
 
     async def measure(name: str, *works: Awaitable[int]) -> None:
         started = time.perf_counter()
@@ -31,10 +31,19 @@ async def main(address: str, scenario_id: str, documents: str, counts: list[int]
         for _ in range(rounds):
             request = CreateSessionRequest(scenario_id=scenario_id)
             opened = [(await client.sessions.CreateSession(request)).session for _ in range(sessions)]
+            await measure("openings", _open_quietly(client, opened))
             await measure("turns", *(_play(client, session, turns) for session in opened))
             await measure("events", *(_watch(client, session) for session in opened))
             await measure("specifications", _validate(client, lines))
     sys.stdout.write(json.dumps(best) + "\n")
+
+
+async def _open_quietly(client: AsyncClient, sessions: list[Session]) -> int:
+    for session in sessions:
+        call = client.sessions.WatchSession(WatchSessionRequest(session_id=session.session_id))
+        await call.initial_metadata()
+        call.cancel()
+    return len(sessions)
 
 
 async def _play(client: AsyncClient, session: Session, turns: int) -> int:

@@ -13,6 +13,14 @@ use tokio::task::JoinSet;
 
 type Done<Value> = Result<Value, Box<dyn std::error::Error + Send + Sync>>;
 
+async fn open_quietly(client: &Client, sessions: &[Session]) -> Done<u64> {
+    for session in sessions {
+        let request = WatchSessionRequest { session_id: session.session_id.clone(), ..Default::default() };
+        client.sessions().watch_session(request).await?;
+    }
+    Ok(sessions.len() as u64)
+}
+
 async fn play(client: Arc<Client>, mut session: Session, turns: u64) -> Done<(Session, u64)> {
     for _ in 0..turns {
         let turn = TakeTurnRequest { actions: vec![action("hold", [])], ..Default::default() };
@@ -81,6 +89,9 @@ async fn main() -> Done<()> {
             let figure = best.entry(name).or_default();
             *figure = figure.max(done as f64 / started.elapsed().as_secs_f64());
         };
+        let started = Instant::now();
+        let done = open_quietly(&client, &opened).await?;
+        measure("openings", done, started);
         let started = Instant::now();
         let (played, done) =
             joined(opened.into_iter().map(|session| play(client.clone(), session, turns)).collect()).await?;
