@@ -13,6 +13,13 @@ const START = 44;
 const END = 12;
 const BOTTOM = 26;
 
+const TONES = 6;
+
+/** Returns the look of a line. Two lines of the same colour have different dashes. */
+function lookOf(index: number): { tone: string; dash: string } {
+  return { tone: `tone-${index % TONES}`, dash: `dash-${(index + Math.floor(index / TONES)) % 3}` };
+}
+
 export function Curve({ lines }: { lines: Line[] }) {
   const turns = Math.max(...lines.map((one) => one.values.length - 1), 1);
   const x = (turn: number) => START + (turn * (WIDTH - START - END)) / turns;
@@ -40,14 +47,14 @@ export function Curve({ lines }: { lines: Line[] }) {
           </text>
         ))}
         {lines.map((line, index) => (
-          <polyline key={line.id} class={`line tone-${index % 6} dash-${index % 3}`} points={pathOf(line.values)} />
+          <polyline key={line.id} class={`line ${lookOf(index).tone} ${lookOf(index).dash}`} points={pathOf(line.values)} />
         ))}
       </svg>
       <figcaption class="legend">
         {lines.map((line, index) => (
-          <span key={line.id} class={`legend-item tone-${index % 6}`}>
+          <span key={line.id} class={`legend-item ${lookOf(index).tone}`}>
             <svg viewBox="0 0 28 8" aria-hidden="true">
-              <line class={`line dash-${index % 3}`} x1="1" x2="27" y1="4" y2="4" />
+              <line class={`line ${lookOf(index).dash}`} x1="1" x2="27" y1="4" y2="4" />
             </svg>
             {line.name} <span class="quiet">{percent(line.values[line.values.length - 1] ?? 1)}</span>
           </span>

@@ -188,10 +188,11 @@ function PlayersPanel({ scenario }: { scenario: Scenario }) {
   );
 }
 
+/** Returns a function from the id of a rule or ending, or the path of a quantity, to its name. */
 function namesOf(spec: any): (id: string) => string {
   const all = [...spec.actions, ...spec.random_events, ...spec.loss_conditions, ...(spec.win_conditions ?? [])];
   const byId = new Map<string, string>(all.map((one: any) => [one.id, one.name ?? one.message ?? one.id]));
-  return (id) => clean(byId.get(id) ?? id);
+  return (id) => clean(byId.get(id) ?? spec.labels?.[id]?.name ?? id);
 }
 
 function Losses({
@@ -297,7 +298,7 @@ function CertificateView({ certificate, names }: { certificate: Certificate; nam
                 {certificate.drifts!.map((one) => (
                   <tr key={one.path}>
                     <th scope="row">
-                      <code>{clean(one.path)}</code>
+                      <bdi>{names(one.path)}</bdi>
                     </th>
                     <td class="figure">{t("drift.turn", { n: one.per_turn ?? 0 })}</td>
                     <td class="figure quiet">{t("drift.limit", { n: one.limit ?? 0 })}</td>
