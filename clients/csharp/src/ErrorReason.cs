@@ -415,6 +415,9 @@ namespace Peripety
         /// <summary>Hypothesis is not installed.</summary>
         HypothesisUnavailable,
 
+        /// <summary>The OpenAPI document of the service cannot be read.</summary>
+        BadOpenapiDocument,
+
         /// <summary>A roll has an invalid kind, target or difficulty.</summary>
         RollInvalid,
 

@@ -37,7 +37,9 @@ from peripety.cli.testgen_run import (
     Command,
     Events,
     Function,
+    OpenApi,
     Policy,
+    Port,
     Readable,
     Scenario,
     Unfenced,
@@ -46,6 +48,7 @@ from peripety.cli.testgen_run import (
 )
 from peripety.cli.testgen_run import commands as run_commands
 from peripety.rpc.proto_json import enum_word, to_json
+from peripety.testgen.subjects.http_service.document import DEFAULT_PORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -145,6 +148,8 @@ def run(
     policy: Policy = None,
     command: Command = False,
     function: Function = None,
+    openapi: OpenApi = None,
+    port: Port = DEFAULT_PORT,
     environment: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Working directory of the command, or of the function."),
@@ -172,7 +177,7 @@ def run(
     if command and function is not None:
         raise typer.BadParameter("--command and --function exclude each other; use one")
     words = argv or [] if command or function is not None else None
-    subject = make_subject(scenario, policy, words, environment, readable or (), function)
+    subject = make_subject(scenario, policy, words, environment, readable or (), function, openapi, port)
     unfenced = confirm_unfenced(subject, server, unfenced=unfenced)
     request = pb.RunTestsRequest(request_id=str(uuid4()), repetitions=repeat, mutation=mutation)
     if subject is None:

@@ -47,6 +47,7 @@ from peripety.rpc.messages import copy_fields
 from peripety.rpc.proto_json import to_json
 from peripety.testgen.environment import scan_environment
 from peripety.testgen.subjects.command.sandbox import find_fence
+from peripety.testgen.subjects.http_service.document import DEFAULT_PORT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Iterator, Sequence
@@ -106,6 +107,21 @@ Function = Annotated[
         metavar="PACKAGE.MODULE:NAME",
         help="Run the tests on this Python function. After --: its interpreter, if not that of Peripety.",
     ),
+]
+
+OpenApi = Annotated[
+    str | None,
+    typer.Option(
+        "--openapi",
+        metavar="FILE|PATH",
+        help="The command starts an HTTP service with this OpenAPI document: a file of the directory, or a"
+        " path of the service, such as /openapi.json.",
+    ),
+]
+
+Port = Annotated[
+    int,
+    typer.Option(min=1, max=65_535, help="With --openapi: port at which the service accepts connections."),
 ]
 
 Environment = Annotated[
@@ -224,6 +240,8 @@ def make_subject(
     directory: Path | None,
     readable: Sequence[Path] = (),
     function: str | None = None,
+    openapi: str | None = None,
+    port: int = DEFAULT_PORT,
 ) -> pb.Subject | None:
     """Return the subject that tests run on; None if no option names one.
 
@@ -234,10 +252,14 @@ def make_subject(
         directory: the working directory of the command.
         readable: paths that the command may also read.
         function: a Python function; the command is then its interpreter.
+        openapi: the OpenAPI document of the HTTP service that the command starts.
+        port: the port of the service.
 
     Raises:
-        BadParameter: several subjects are given, or the command is empty.
+        BadParameter: several subjects are given, or the command is empty or missing.
     """
+    if openapi is not None and (argv is None or function is not None):
+        raise typer.BadParameter("--openapi needs the command that starts the service: --command -- PROGRAM")
     given = (scenario, policy, argv if function is None else None, function)
     if sum(one is not None for one in given) > 1:
         raise typer.BadParameter("--scenario, --policy, --command and --function exclude each other; use one")
@@ -259,6 +281,8 @@ def make_subject(
             working_directory=where,
             readable_paths=paths,
             function=function or "",
+            openapi=openapi or "",
+            port=port if openapi is not None else 0,
         ),
     )
 
@@ -424,6 +448,8 @@ def generate(
     policy: Policy = None,
     command: Command = False,
     function: Function = None,
+    openapi: OpenApi = None,
+    port: Port = DEFAULT_PORT,
     environment: Environment = None,
     readable: Readable = None,
     unfenced: Unfenced = False,
@@ -480,6 +506,7 @@ def generate(
       peripety testgen generate "Only the folder" --policy build/office --target 20
       peripety testgen generate --file task.md --environment . --command -- python3 tool.py
       peripety testgen generate "A slug of a title" --environment src --function blog.text:slugify
+      peripety testgen generate "Notes" --environment . --openapi /openapi.json --command -- python3 server.py
     """  # noqa: D301 - keeps the lines of the examples apart
     named = [*(words or ())]
     about = named.pop(0) if named and file is None else None
@@ -490,7 +517,7 @@ def generate(
     wanted = output_settings(server, out, format_.value if format_ else None, as_json=as_json, append=append)
     task = read_description(about, file)
     argv = named if command or function is not None else None
-    subject = make_subject(scenario, policy, argv, environment, readable or (), function)
+    subject = make_subject(scenario, policy, argv, environment, readable or (), function, openapi, port)
     wanted = replace(wanted, unfenced=confirm_unfenced(subject, server, unfenced=unfenced))
     limits = RunLimits(max_tokens, max_time, max_rounds, target, not no_baseline, parallel, profile)
     request = pb.GenerateTestsRequest(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine
 from peripety.testgen.subjects.command.function import FunctionSubject
 from peripety.testgen.subjects.command.subject import DEFAULT_TIMEOUT_SECONDS, CommandSubject
+from peripety.testgen.subjects.http_service.subject import ServiceSubject
 from peripety.testgen.subjects.policy import PolicySubject
 from peripety.testgen.subjects.scenario.subject import ScenarioSubject
 from peripety.testgen.types import TestCase, TestStatus
@@ -105,6 +106,33 @@ def command(
     """
     subject = CommandSubject(argv, **_options(directory, environment, timeout_seconds))
     return SubjectChecks(subject)
+
+
+def service(
+    argv: Sequence[str],
+    openapi: str,
+    port: int,
+    directory: str | os.PathLike[str] | None = None,
+    environment: Sequence[str] = (),
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+) -> SubjectChecks:
+    """Return checks of an HTTP service.
+
+    Args:
+        argv: the command that starts it.
+        openapi: the OpenAPI document: a file of the directory, or, with a slash at its beginning, a path of
+            the service.
+        port: the port at which it accepts connections.
+        directory: copied for each test; None for an empty one.
+        environment: as for a command.
+        timeout_seconds: the time limit of a run.
+
+    Raises:
+        FailedPreconditionError: the machine supports no fence, and `PERIPETY_TESTGEN_UNFENCED` is not true.
+        InvalidArgumentError: the directory cannot be copied for each test, or the document cannot be read.
+    """
+    options = _options(directory, environment, timeout_seconds)
+    return SubjectChecks(ServiceSubject(openapi, port, argv, **options))
 
 
 def function(

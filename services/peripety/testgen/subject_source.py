@@ -17,6 +17,8 @@ from peripety.testgen.subjects.command.subject import (
     DEFAULT_TIMEOUT_SECONDS,
     CommandSubject,
 )
+from peripety.testgen.subjects.http_service.document import DEFAULT_PORT
+from peripety.testgen.subjects.http_service.subject import ServiceSubject
 from peripety.testgen.subjects.policy import PolicySubject
 from peripety.testgen.subjects.scenario.subject import ScenarioSubject
 
@@ -72,6 +74,8 @@ class CommandSpec:
         memory_bytes: memory limit of a run.
         readable: more paths that it may read.
         function: the Python function to test in place of the program, as `package.module:name`.
+        openapi: the OpenAPI document of the HTTP service that it starts; empty for no service.
+        port: the port of the service.
     """
 
     argv: tuple[str, ...]
@@ -81,6 +85,8 @@ class CommandSpec:
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     readable: tuple[str, ...] = ()
     function: str = ""
+    openapi: str = ""
+    port: int = DEFAULT_PORT
 
 
 ResolvedSubject: TypeAlias = ScenarioDocument | PolicyDocument | CommandSpec
@@ -167,7 +173,11 @@ def _load_document(kept: ScenarioDocument | PolicyDocument) -> Subject:
 
 
 def _load_command(command: CommandSpec, task: str, *, unfenced: bool) -> Subject:
-    make = partial(FunctionSubject, command.function) if command.function else CommandSubject
+    make: Callable[..., CommandSubject] = CommandSubject
+    if command.function:
+        make = partial(FunctionSubject, command.function)
+    elif command.openapi:
+        make = partial(ServiceSubject, command.openapi, command.port)
     try:
         return make(
             command.argv,

@@ -1502,6 +1502,13 @@ pub enum ErrorReason {
     ///
     /// Fix: Install it on the server: `pip install 'peripety\[functions\]'`.
     HypothesisUnavailable = 809,
+    /// The OpenAPI document of the service cannot be read.
+    ///
+    /// Why: The file is missing, the service does not publish it at the path, or it is not a document of version 3.0 or 3.1 as
+    /// JSON with operations.
+    ///
+    /// Fix: Name a file of the directory, or a path of the service that begins with a slash. Convert YAML to JSON.
+    BadOpenapiDocument = 810,
     /// A roll has an invalid kind, target or difficulty.
     ///
     /// Why: The engine cannot resolve it.
@@ -1727,6 +1734,7 @@ impl ErrorReason {
             Self::SandboxUnavailable => "ERROR_REASON_SANDBOX_UNAVAILABLE",
             Self::NoSuchFunction => "ERROR_REASON_NO_SUCH_FUNCTION",
             Self::HypothesisUnavailable => "ERROR_REASON_HYPOTHESIS_UNAVAILABLE",
+            Self::BadOpenapiDocument => "ERROR_REASON_BAD_OPENAPI_DOCUMENT",
             Self::RollInvalid => "ERROR_REASON_ROLL_INVALID",
             Self::SnapshotInvalid => "ERROR_REASON_SNAPSHOT_INVALID",
             Self::UnknownAction => "ERROR_REASON_UNKNOWN_ACTION",
@@ -1884,6 +1892,7 @@ impl ErrorReason {
             "ERROR_REASON_SANDBOX_UNAVAILABLE" => Some(Self::SandboxUnavailable),
             "ERROR_REASON_NO_SUCH_FUNCTION" => Some(Self::NoSuchFunction),
             "ERROR_REASON_HYPOTHESIS_UNAVAILABLE" => Some(Self::HypothesisUnavailable),
+            "ERROR_REASON_BAD_OPENAPI_DOCUMENT" => Some(Self::BadOpenapiDocument),
             "ERROR_REASON_ROLL_INVALID" => Some(Self::RollInvalid),
             "ERROR_REASON_SNAPSHOT_INVALID" => Some(Self::SnapshotInvalid),
             "ERROR_REASON_UNKNOWN_ACTION" => Some(Self::UnknownAction),

@@ -83,6 +83,13 @@ pub struct CommandSubject {
     /// the working directory, or installed for the interpreter.
     #[prost(string, tag = "7")]
     pub function: ::prost::alloc::string::String,
+    /// The OpenAPI document of an HTTP service that the program starts: a file of the working directory, or, with a slash at
+    /// its beginning, the path at which the service publishes it. Empty for a program that ends by itself.
+    #[prost(string, tag = "8")]
+    pub openapi: ::prost::alloc::string::String,
+    /// Port at which the service accepts connections, at 127.0.0.1; 0 for 8000.
+    #[prost(int32, tag = "9")]
+    pub port: i32,
 }
 /// Subject under test. Tests without a subject cannot be measured.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -226,6 +233,48 @@ pub struct CommandTest {
     #[prost(message, repeated, tag = "7")]
     pub expect_files: ::prost::alloc::vec::Vec<TestFile>,
 }
+/// A header of a request.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HttpHeader {
+    /// Required. Name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Value.
+    #[prost(string, tag = "2")]
+    pub value: ::prost::alloc::string::String,
+}
+/// A request to an HTTP service, and what its response must be. Each response must also be one that the OpenAPI document
+/// describes.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HttpStep {
+    /// Required. Method, in capitals.
+    #[prost(string, tag = "1")]
+    pub method: ::prost::alloc::string::String,
+    /// Required. Path and query, percent-encoded. Here, in a header and in the body, `{$response.1.body#/id}` is replaced by
+    /// a part of the body of the first response.
+    #[prost(string, tag = "2")]
+    pub path: ::prost::alloc::string::String,
+    /// Headers.
+    #[prost(message, repeated, tag = "3")]
+    pub headers: ::prost::alloc::vec::Vec<HttpHeader>,
+    /// Body; unset for none. It is JSON unless a header names its type.
+    #[prost(string, optional, tag = "4")]
+    pub body: ::core::option::Option<::prost::alloc::string::String>,
+    /// Expected status, such as `404`, or `4XX` for any of them; unset for any documented one.
+    #[prost(string, optional, tag = "5")]
+    pub expect_status: ::core::option::Option<::prost::alloc::string::String>,
+    /// Expected body; unset for any. Of a JSON object, the response may have more members. `{$response.1.body}` is replaced
+    /// by the body of the first response.
+    #[prost(string, optional, tag = "6")]
+    pub expect_response: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// A test on an HTTP service, which is started for it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HttpTest {
+    /// Requests in order.
+    #[prost(message, repeated, tag = "1")]
+    pub requests: ::prost::alloc::vec::Vec<HttpStep>,
+}
 /// Measurements of a test.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TestVerdict {
@@ -297,7 +346,7 @@ pub struct GeneratedTest {
     #[prost(string, tag = "16")]
     pub name: ::prost::alloc::string::String,
     /// Executable form; unset for a text-only test.
-    #[prost(oneof = "generated_test::Body", tags = "10, 11, 12")]
+    #[prost(oneof = "generated_test::Body", tags = "10, 11, 12, 17")]
     pub body: ::core::option::Option<generated_test::Body>,
 }
 /// Nested message and enum types in `GeneratedTest`.
@@ -314,6 +363,9 @@ pub mod generated_test {
         /// A test on a command.
         #[prost(message, tag = "12")]
         Command(super::CommandTest),
+        /// A test on an HTTP service.
+        #[prost(message, tag = "17")]
+        Http(super::HttpTest),
     }
 }
 /// Reflection of the model on the tests so far.

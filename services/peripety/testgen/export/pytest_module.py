@@ -223,14 +223,17 @@ class _ModuleWriter:
             document = to_json_literal(tested.document, 4, _LINE_WIDTH)
             kind = tested.kind.value
             return _ENGINE_TEMPLATE.format(name=name, kind=kind, document=document).rstrip("\n")
-        argv = to_literal([*command.argv], 4, _LINE_WIDTH)
-        function = to_text_literal(command.function)
-        if command.argv:
-            function += f",\n    interpreter={argv}"
+        kind, arguments = "command", to_literal([*command.argv], 4, _LINE_WIDTH)
+        if command.function:
+            interpreter = f",\n    interpreter={arguments}" if command.argv else ""
+            kind, arguments = "function", to_text_literal(command.function) + interpreter
+        elif command.openapi:
+            kind = "service"
+            arguments += f",\n    openapi={to_text_literal(command.openapi)},\n    port={command.port}"
         return _COMMAND_TEMPLATE.format(
             name=name,
-            kind="function" if command.function else "command",
-            tested=function if command.function else argv,
+            kind=kind,
+            tested=arguments,
             directory=_locate(command, self._directory),
             environment=to_literal(tuple(command.environment), 4, _LINE_WIDTH),
             timeout=command.timeout_seconds,
@@ -347,7 +350,8 @@ def _skip_reason(test: TestCase, suite: ExportedSuite) -> str:
         for finding in outcome.findings:
             if finding.code in _WORTHLESS_CODES or outcome.status in _SKIPPED_STATUSES:
                 return f"{finding.code}: {finding.message}"
-    if suite.tested.kind is SubjectKind.COMMAND and not expects_anything(test):
+    is_command = suite.tested.kind is SubjectKind.COMMAND and "requests" not in test.body
+    if is_command and not expects_anything(test):
         return _describe_test("no expected output or exit code", test)
     return ""
 

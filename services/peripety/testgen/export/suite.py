@@ -23,6 +23,7 @@ from peripety.testgen import events, types
 from peripety.testgen.events import GenerationStats
 from peripety.testgen.export import pytest_module, reports
 from peripety.testgen.subject_source import PolicyDocument, ScenarioDocument
+from peripety.testgen.subjects.http_service.document import DEFAULT_PORT
 from peripety.testgen.subjects.subject import SubjectKind
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class ExportedCommand:
         environment: names of the environment variables; their values may be secret and are not exported.
         timeout_seconds: time limit of a run.
         function: the Python function in place of the program, as `package.module:name`.
+        openapi: the OpenAPI document of the HTTP service that it starts; empty for no service.
+        port: the port of the service.
     """
 
     argv: tuple[str, ...]
@@ -48,6 +51,8 @@ class ExportedCommand:
     environment: tuple[str, ...] = ()
     timeout_seconds: float = 10.0
     function: str = ""
+    openapi: str = ""
+    port: int = DEFAULT_PORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +158,8 @@ def _to_exported_subject(subject: ResolvedSubject) -> ExportedSubject:
                 tuple(command.environment),
                 command.timeout_seconds,
                 command.function,
+                command.openapi,
+                command.port,
             )
             return ExportedSubject(SubjectKind.COMMAND, command=told)
 

@@ -20,6 +20,7 @@ from peripety.testgen.subject_source import (
 )
 from peripety.testgen.subjects.command.function import FUNCTION_PATTERN
 from peripety.testgen.subjects.command.subject import DEFAULT_MEMORY_BYTES, DEFAULT_TIMEOUT_SECONDS
+from peripety.testgen.subjects.http_service.document import DEFAULT_PORT
 from peripety.testgen.types import (
     REASONING_SECONDS,
     REASONING_TOKENS,
@@ -212,6 +213,7 @@ _MAX_PARTS = 100
 _MAX_COMMAND_SECONDS = 300
 _MIN_MEMORY_BYTES = 16 * 1024 * 1024
 _MAX_MEMORY_BYTES = 2**36
+_MAX_PORT = 65_535
 _VARIABLE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -266,6 +268,10 @@ def _command_from_proto(command: pb.CommandSubject, field: str) -> CommandSpec:
         f"{field}.function",
         f"is not package.module:name: {command.function[:_MAX_NAME_BYTES]}",
     )
+    reason = "excludes openapi; use one of them"
+    require_field(not (command.function and command.openapi), f"{field}.function", reason)
+    _check_part(command.openapi, f"{field}.openapi")
+    require_field(0 <= command.port <= _MAX_PORT, f"{field}.port", f"must be from 0 to {_MAX_PORT}")
     require_field(len(command.argv) <= _MAX_PARTS, f"{field}.argv", f"has more than {_MAX_PARTS} parts")
     for at, part in enumerate(command.argv):
         _check_part(part, f"{field}.argv[{at}]")
@@ -305,6 +311,8 @@ def _command_from_proto(command: pb.CommandSubject, field: str) -> CommandSpec:
         memory_bytes=memory,
         readable=tuple(command.readable_paths),
         function=command.function,
+        openapi=command.openapi,
+        port=command.port or DEFAULT_PORT,
     )
 
 

@@ -55,6 +55,8 @@ def body_to_proto(test: TestCase, written: pb.GeneratedTest) -> None:
             written.scenario.CopyFrom(_scenario_to_proto(body))
         elif "tool_name" in body:
             written.policy.CopyFrom(_policy_to_proto(test, body))
+        elif "requests" in body:
+            written.http.CopyFrom(_http_to_proto(body))
         elif "arguments" in body or "call" in body:
             written.command.CopyFrom(_command_to_proto(body))
     except (PeripetyError, KeyError, TypeError, ValueError, AttributeError):
@@ -79,6 +81,8 @@ def body_from_proto(test: pb.GeneratedTest, field: str) -> Mapping[str, Any] | N
             return _policy_from_proto(test.policy, f"{field}.policy")
         case "command":
             return _command_from_proto(test.command, f"{field}.command")
+        case "http":
+            return {"requests": [*map(_http_step_from_proto, test.http.requests)]}
         case _:
             return None
 
@@ -181,6 +185,33 @@ def _command_from_proto(test: pb.CommandTest, field: str) -> Mapping[str, Any]:
     return {**body, "call": {"module": test.call.module, "code": test.call.code}}
 
 
+def _http_to_proto(body: Mapping[str, Any]) -> pb.HttpTest:
+    return pb.HttpTest(
+        requests=[
+            pb.HttpStep(
+                method=one["method"],
+                path=one["path"],
+                headers=[pb.HttpHeader(**header) for header in one.get("headers") or ()],
+                body=one.get("body"),
+                expect_status=one.get("status"),
+                expect_response=one.get("response"),
+            )
+            for one in body["requests"]
+        ],
+    )
+
+
+def _http_step_from_proto(step: pb.HttpStep) -> Mapping[str, Any]:
+    return {
+        "method": step.method,
+        "path": step.path,
+        "headers": [{"name": one.name, "value": one.value} for one in step.headers],
+        "body": step.body if step.HasField("body") else None,
+        "status": step.expect_status if step.HasField("expect_status") else None,
+        "response": step.expect_response if step.HasField("expect_response") else None,
+    }
+
+
 def _file_from_proto(file: pb.TestFile) -> Mapping[str, Any]:
     return {"path": file.path, "content": file.content if file.HasField("content") else None}
 
@@ -200,7 +231,7 @@ def case_to_proto(test: TestCase, verdict: CaseVerdict | None = None) -> pb.Gene
         test,
         combinatorial=test.is_combinatorial,
         verdict=None if verdict is None else verdict_to_proto(verdict),
-        **dict.fromkeys(("scenario", "policy", "command")),
+        **dict.fromkeys(("scenario", "policy", "command", "http")),
         **{"global": test.is_global},  # `global` is a Python keyword
     )
     body_to_proto(test, written)

@@ -22,6 +22,7 @@ from peripety.policy.verification.coverage import (
     find_reaching_requests,
     reaching_scenarios,
 )
+from peripety.testgen.subjects.schema_values import boundary_values
 from peripety.testgen.subjects.subject import (
     NO_LINES,
     BodySchema,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 _MAX_BASELINE_TESTS = 64
 _MAX_TESTS_PER_TOOL = 8
 _MAX_OBSERVED_CHARACTERS = 1_000
-_MAX_STRING_LENGTH = 60_000
 _EXPECTATION_VALUES = tuple(expectation.value for expectation in Expectation)
 _CATEGORY_BY_DECISION = {"allow": "allowed", "deny": "denied", "escalate": "escalated"}
 _BODY_SCHEMA = {
@@ -271,31 +271,9 @@ def _parse_arguments(text: str) -> Any:
 def _argument_values(schema: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield the boundary values of each argument, or a plain value of its type."""
     for name, argument in sorted((schema.get("properties") or {}).items()):
-        values = [*_boundary_values(argument)] if isinstance(argument, dict) else []
+        values = [*boundary_values(argument)] if isinstance(argument, dict) else []
         if values:
             yield name, values
-
-
-def _boundary_values(schema: Mapping[str, Any]) -> Iterator[Any]:
-    if schema.get("enum"):
-        yield from schema["enum"]
-        return
-    if "const" in schema:
-        yield schema["const"]
-        return
-    yield from schema.get("examples") or ()
-    match schema.get("type"):
-        case "boolean":
-            yield from (True, False)
-        case "integer" | "number":
-            bounds = [schema[name] for name in ("minimum", "maximum") if name in schema]
-            yield from bounds or (0, 1)
-        case "string" if not schema.get("examples"):
-            yield "a" * min(max(1, schema.get("minLength") or 0), _MAX_STRING_LENGTH)
-        case "array":
-            items = schema.get("items") or {"type": "string"}
-            inner = next(_boundary_values(items), None) if isinstance(items, dict) else None
-            yield [] if inner is None else [inner]
 
 
 def _collect_roles(part: Any) -> set[str]:

@@ -872,6 +872,13 @@ const (
 	//
 	// Fix: Install it on the server: `pip install 'peripety[functions]'`.
 	ErrorReason_ERROR_REASON_HYPOTHESIS_UNAVAILABLE ErrorReason = 809
+	// The OpenAPI document of the service cannot be read.
+	//
+	// Why: The file is missing, the service does not publish it at the path, or it is not a document of version 3.0 or 3.1 as
+	// JSON with operations.
+	//
+	// Fix: Name a file of the directory, or a path of the service that begins with a slash. Convert YAML to JSON.
+	ErrorReason_ERROR_REASON_BAD_OPENAPI_DOCUMENT ErrorReason = 810
 	// A roll has an invalid kind, target or difficulty.
 	//
 	// Why: The engine cannot resolve it.
@@ -1092,6 +1099,7 @@ var (
 		807:  "ERROR_REASON_SANDBOX_UNAVAILABLE",
 		808:  "ERROR_REASON_NO_SUCH_FUNCTION",
 		809:  "ERROR_REASON_HYPOTHESIS_UNAVAILABLE",
+		810:  "ERROR_REASON_BAD_OPENAPI_DOCUMENT",
 		901:  "ERROR_REASON_ROLL_INVALID",
 		902:  "ERROR_REASON_SNAPSHOT_INVALID",
 		903:  "ERROR_REASON_UNKNOWN_ACTION",
@@ -1244,6 +1252,7 @@ var (
 		"ERROR_REASON_SANDBOX_UNAVAILABLE":           807,
 		"ERROR_REASON_NO_SUCH_FUNCTION":              808,
 		"ERROR_REASON_HYPOTHESIS_UNAVAILABLE":        809,
+		"ERROR_REASON_BAD_OPENAPI_DOCUMENT":          810,
 		"ERROR_REASON_ROLL_INVALID":                  901,
 		"ERROR_REASON_SNAPSHOT_INVALID":              902,
 		"ERROR_REASON_UNKNOWN_ACTION":                903,
@@ -1291,7 +1300,7 @@ var File_peripety_api_common_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_peripety_api_common_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	")peripety/api/common/v1/error_reason.proto\x12\x16peripety.api.common.v1*\x90*\n" +
+	")peripety/api/common/v1/error_reason.proto\x12\x16peripety.api.common.v1*\xb8*\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dERROR_REASON_INVALID_ARGUMENT\x10\x01\x12\x1a\n" +
@@ -1430,7 +1439,8 @@ const file_peripety_api_common_v1_error_reason_proto_rawDesc = "" +
 	"\x1dERROR_REASON_RUN_NOT_FINISHED\x10\xa6\x06\x12%\n" +
 	" ERROR_REASON_SANDBOX_UNAVAILABLE\x10\xa7\x06\x12\"\n" +
 	"\x1dERROR_REASON_NO_SUCH_FUNCTION\x10\xa8\x06\x12(\n" +
-	"#ERROR_REASON_HYPOTHESIS_UNAVAILABLE\x10\xa9\x06\x12\x1e\n" +
+	"#ERROR_REASON_HYPOTHESIS_UNAVAILABLE\x10\xa9\x06\x12&\n" +
+	"!ERROR_REASON_BAD_OPENAPI_DOCUMENT\x10\xaa\x06\x12\x1e\n" +
 	"\x19ERROR_REASON_ROLL_INVALID\x10\x85\a\x12\"\n" +
 	"\x1dERROR_REASON_SNAPSHOT_INVALID\x10\x86\a\x12 \n" +
 	"\x1bERROR_REASON_UNKNOWN_ACTION\x10\x87\a\x12\x1d\n" +

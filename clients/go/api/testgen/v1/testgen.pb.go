@@ -781,7 +781,12 @@ type CommandSubject struct {
 	ReadablePaths []string `protobuf:"bytes,6,rep,name=readable_paths,json=readablePaths,proto3" json:"readable_paths,omitempty"`
 	// A Python function to test in place of the program, as `package.module:name`; empty for the program. Its module is in
 	// the working directory, or installed for the interpreter.
-	Function      string `protobuf:"bytes,7,opt,name=function,proto3" json:"function,omitempty"`
+	Function string `protobuf:"bytes,7,opt,name=function,proto3" json:"function,omitempty"`
+	// The OpenAPI document of an HTTP service that the program starts: a file of the working directory, or, with a slash at
+	// its beginning, the path at which the service publishes it. Empty for a program that ends by itself.
+	Openapi string `protobuf:"bytes,8,opt,name=openapi,proto3" json:"openapi,omitempty"`
+	// Port at which the service accepts connections, at 127.0.0.1; 0 for 8000.
+	Port          int32 `protobuf:"varint,9,opt,name=port,proto3" json:"port,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -863,6 +868,20 @@ func (x *CommandSubject) GetFunction() string {
 		return x.Function
 	}
 	return ""
+}
+
+func (x *CommandSubject) GetOpenapi() string {
+	if x != nil {
+		return x.Openapi
+	}
+	return ""
+}
+
+func (x *CommandSubject) GetPort() int32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
 }
 
 // Subject under test. Tests without a subject cannot be measured.
@@ -1480,6 +1499,201 @@ func (x *CommandTest) GetExpectFiles() []*TestFile {
 	return nil
 }
 
+// A header of a request.
+type HttpHeader struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Value.
+	Value         string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HttpHeader) Reset() {
+	*x = HttpHeader{}
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HttpHeader) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HttpHeader) ProtoMessage() {}
+
+func (x *HttpHeader) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HttpHeader.ProtoReflect.Descriptor instead.
+func (*HttpHeader) Descriptor() ([]byte, []int) {
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *HttpHeader) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HttpHeader) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+// A request to an HTTP service, and what its response must be. Each response must also be one that the OpenAPI document
+// describes.
+type HttpStep struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Method, in capitals.
+	Method string `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"`
+	// Required. Path and query, percent-encoded. Here, in a header and in the body, `{$response.1.body#/id}` is replaced by
+	// a part of the body of the first response.
+	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// Headers.
+	Headers []*HttpHeader `protobuf:"bytes,3,rep,name=headers,proto3" json:"headers,omitempty"`
+	// Body; unset for none. It is JSON unless a header names its type.
+	Body *string `protobuf:"bytes,4,opt,name=body,proto3,oneof" json:"body,omitempty"`
+	// Expected status, such as `404`, or `4XX` for any of them; unset for any documented one.
+	ExpectStatus *string `protobuf:"bytes,5,opt,name=expect_status,json=expectStatus,proto3,oneof" json:"expect_status,omitempty"`
+	// Expected body; unset for any. Of a JSON object, the response may have more members. `{$response.1.body}` is replaced
+	// by the body of the first response.
+	ExpectResponse *string `protobuf:"bytes,6,opt,name=expect_response,json=expectResponse,proto3,oneof" json:"expect_response,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *HttpStep) Reset() {
+	*x = HttpStep{}
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HttpStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HttpStep) ProtoMessage() {}
+
+func (x *HttpStep) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HttpStep.ProtoReflect.Descriptor instead.
+func (*HttpStep) Descriptor() ([]byte, []int) {
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *HttpStep) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *HttpStep) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *HttpStep) GetHeaders() []*HttpHeader {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *HttpStep) GetBody() string {
+	if x != nil && x.Body != nil {
+		return *x.Body
+	}
+	return ""
+}
+
+func (x *HttpStep) GetExpectStatus() string {
+	if x != nil && x.ExpectStatus != nil {
+		return *x.ExpectStatus
+	}
+	return ""
+}
+
+func (x *HttpStep) GetExpectResponse() string {
+	if x != nil && x.ExpectResponse != nil {
+		return *x.ExpectResponse
+	}
+	return ""
+}
+
+// A test on an HTTP service, which is started for it.
+type HttpTest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Requests in order.
+	Requests      []*HttpStep `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HttpTest) Reset() {
+	*x = HttpTest{}
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HttpTest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HttpTest) ProtoMessage() {}
+
+func (x *HttpTest) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HttpTest.ProtoReflect.Descriptor instead.
+func (*HttpTest) Descriptor() ([]byte, []int) {
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *HttpTest) GetRequests() []*HttpStep {
+	if x != nil {
+		return x.Requests
+	}
+	return nil
+}
+
 // Measurements of a test.
 type TestVerdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1504,7 +1718,7 @@ type TestVerdict struct {
 
 func (x *TestVerdict) Reset() {
 	*x = TestVerdict{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1730,7 @@ func (x *TestVerdict) String() string {
 func (*TestVerdict) ProtoMessage() {}
 
 func (x *TestVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1743,7 @@ func (x *TestVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestVerdict.ProtoReflect.Descriptor instead.
 func (*TestVerdict) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{11}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TestVerdict) GetStatus() TestStatus {
@@ -1609,6 +1823,7 @@ type GeneratedTest struct {
 	//	*GeneratedTest_Scenario
 	//	*GeneratedTest_Policy
 	//	*GeneratedTest_Command
+	//	*GeneratedTest_Http
 	Body isGeneratedTest_Body `protobuf_oneof:"body"`
 	// Measurements; unset if it was not run.
 	Verdict *TestVerdict `protobuf:"bytes,13,opt,name=verdict,proto3,oneof" json:"verdict,omitempty"`
@@ -1626,7 +1841,7 @@ type GeneratedTest struct {
 
 func (x *GeneratedTest) Reset() {
 	*x = GeneratedTest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1638,7 +1853,7 @@ func (x *GeneratedTest) String() string {
 func (*GeneratedTest) ProtoMessage() {}
 
 func (x *GeneratedTest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1651,7 +1866,7 @@ func (x *GeneratedTest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GeneratedTest.ProtoReflect.Descriptor instead.
 func (*GeneratedTest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{12}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GeneratedTest) GetTestId() string {
@@ -1751,6 +1966,15 @@ func (x *GeneratedTest) GetCommand() *CommandTest {
 	return nil
 }
 
+func (x *GeneratedTest) GetHttp() *HttpTest {
+	if x != nil {
+		if x, ok := x.Body.(*GeneratedTest_Http); ok {
+			return x.Http
+		}
+	}
+	return nil
+}
+
 func (x *GeneratedTest) GetVerdict() *TestVerdict {
 	if x != nil {
 		return x.Verdict
@@ -1798,11 +2022,18 @@ type GeneratedTest_Command struct {
 	Command *CommandTest `protobuf:"bytes,12,opt,name=command,proto3,oneof"`
 }
 
+type GeneratedTest_Http struct {
+	// A test on an HTTP service.
+	Http *HttpTest `protobuf:"bytes,17,opt,name=http,proto3,oneof"`
+}
+
 func (*GeneratedTest_Scenario) isGeneratedTest_Body() {}
 
 func (*GeneratedTest_Policy) isGeneratedTest_Body() {}
 
 func (*GeneratedTest_Command) isGeneratedTest_Body() {}
+
+func (*GeneratedTest_Http) isGeneratedTest_Body() {}
 
 // Reflection of the model on the tests so far.
 type Reflection struct {
@@ -1821,7 +2052,7 @@ type Reflection struct {
 
 func (x *Reflection) Reset() {
 	*x = Reflection{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +2064,7 @@ func (x *Reflection) String() string {
 func (*Reflection) ProtoMessage() {}
 
 func (x *Reflection) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +2077,7 @@ func (x *Reflection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reflection.ProtoReflect.Descriptor instead.
 func (*Reflection) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{13}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Reflection) GetCategory() string {
@@ -1894,7 +2125,7 @@ type Quality struct {
 
 func (x *Quality) Reset() {
 	*x = Quality{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2137,7 @@ func (x *Quality) String() string {
 func (*Quality) ProtoMessage() {}
 
 func (x *Quality) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2150,7 @@ func (x *Quality) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quality.ProtoReflect.Descriptor instead.
 func (*Quality) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{14}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Quality) GetCoverage() []*v11.Coverage {
@@ -1983,7 +2214,7 @@ type TestRunStats struct {
 
 func (x *TestRunStats) Reset() {
 	*x = TestRunStats{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1995,7 +2226,7 @@ func (x *TestRunStats) String() string {
 func (*TestRunStats) ProtoMessage() {}
 
 func (x *TestRunStats) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2008,7 +2239,7 @@ func (x *TestRunStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestRunStats.ProtoReflect.Descriptor instead.
 func (*TestRunStats) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{15}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TestRunStats) GetTotalTests() int32 {
@@ -2138,7 +2369,7 @@ type TestRun struct {
 
 func (x *TestRun) Reset() {
 	*x = TestRun{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2150,7 +2381,7 @@ func (x *TestRun) String() string {
 func (*TestRun) ProtoMessage() {}
 
 func (x *TestRun) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2163,7 +2394,7 @@ func (x *TestRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestRun.ProtoReflect.Descriptor instead.
 func (*TestRun) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{16}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TestRun) GetRunId() string {
@@ -2308,7 +2539,7 @@ type TestRunSummary struct {
 
 func (x *TestRunSummary) Reset() {
 	*x = TestRunSummary{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2320,7 +2551,7 @@ func (x *TestRunSummary) String() string {
 func (*TestRunSummary) ProtoMessage() {}
 
 func (x *TestRunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2333,7 +2564,7 @@ func (x *TestRunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestRunSummary.ProtoReflect.Descriptor instead.
 func (*TestRunSummary) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TestRunSummary) GetRunId() string {
@@ -2412,7 +2643,7 @@ type TestGenEvent struct {
 
 func (x *TestGenEvent) Reset() {
 	*x = TestGenEvent{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2424,7 +2655,7 @@ func (x *TestGenEvent) String() string {
 func (*TestGenEvent) ProtoMessage() {}
 
 func (x *TestGenEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2437,7 +2668,7 @@ func (x *TestGenEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent.ProtoReflect.Descriptor instead.
 func (*TestGenEvent) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TestGenEvent) GetRunId() string {
@@ -2638,7 +2869,7 @@ type GenerateTestsRequest struct {
 
 func (x *GenerateTestsRequest) Reset() {
 	*x = GenerateTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2650,7 +2881,7 @@ func (x *GenerateTestsRequest) String() string {
 func (*GenerateTestsRequest) ProtoMessage() {}
 
 func (x *GenerateTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2663,7 +2894,7 @@ func (x *GenerateTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateTestsRequest.ProtoReflect.Descriptor instead.
 func (*GenerateTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{19}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GenerateTestsRequest) GetRequestId() string {
@@ -2747,7 +2978,7 @@ type GenerateTestsResponse struct {
 
 func (x *GenerateTestsResponse) Reset() {
 	*x = GenerateTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2759,7 +2990,7 @@ func (x *GenerateTestsResponse) String() string {
 func (*GenerateTestsResponse) ProtoMessage() {}
 
 func (x *GenerateTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2772,7 +3003,7 @@ func (x *GenerateTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateTestsResponse.ProtoReflect.Descriptor instead.
 func (*GenerateTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{20}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GenerateTestsResponse) GetEvent() *TestGenEvent {
@@ -2795,7 +3026,7 @@ type ResumeTestsRequest struct {
 
 func (x *ResumeTestsRequest) Reset() {
 	*x = ResumeTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2807,7 +3038,7 @@ func (x *ResumeTestsRequest) String() string {
 func (*ResumeTestsRequest) ProtoMessage() {}
 
 func (x *ResumeTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2820,7 +3051,7 @@ func (x *ResumeTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTestsRequest.ProtoReflect.Descriptor instead.
 func (*ResumeTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ResumeTestsRequest) GetRunId() string {
@@ -2848,7 +3079,7 @@ type ResumeTestsResponse struct {
 
 func (x *ResumeTestsResponse) Reset() {
 	*x = ResumeTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +3091,7 @@ func (x *ResumeTestsResponse) String() string {
 func (*ResumeTestsResponse) ProtoMessage() {}
 
 func (x *ResumeTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +3104,7 @@ func (x *ResumeTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTestsResponse.ProtoReflect.Descriptor instead.
 func (*ResumeTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{22}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ResumeTestsResponse) GetEvent() *TestGenEvent {
@@ -2906,7 +3137,7 @@ type RunTestsRequest struct {
 
 func (x *RunTestsRequest) Reset() {
 	*x = RunTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2918,7 +3149,7 @@ func (x *RunTestsRequest) String() string {
 func (*RunTestsRequest) ProtoMessage() {}
 
 func (x *RunTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2931,7 +3162,7 @@ func (x *RunTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTestsRequest.ProtoReflect.Descriptor instead.
 func (*RunTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{23}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RunTestsRequest) GetRequestId() string {
@@ -3001,7 +3232,7 @@ type RunTestsResponse struct {
 
 func (x *RunTestsResponse) Reset() {
 	*x = RunTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3013,7 +3244,7 @@ func (x *RunTestsResponse) String() string {
 func (*RunTestsResponse) ProtoMessage() {}
 
 func (x *RunTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3026,7 +3257,7 @@ func (x *RunTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTestsResponse.ProtoReflect.Descriptor instead.
 func (*RunTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{24}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RunTestsResponse) GetSequence() int64 {
@@ -3090,7 +3321,7 @@ type GetTestRunRequest struct {
 
 func (x *GetTestRunRequest) Reset() {
 	*x = GetTestRunRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3102,7 +3333,7 @@ func (x *GetTestRunRequest) String() string {
 func (*GetTestRunRequest) ProtoMessage() {}
 
 func (x *GetTestRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3115,7 +3346,7 @@ func (x *GetTestRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTestRunRequest.ProtoReflect.Descriptor instead.
 func (*GetTestRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{25}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetTestRunRequest) GetRunId() string {
@@ -3136,7 +3367,7 @@ type GetTestRunResponse struct {
 
 func (x *GetTestRunResponse) Reset() {
 	*x = GetTestRunResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3148,7 +3379,7 @@ func (x *GetTestRunResponse) String() string {
 func (*GetTestRunResponse) ProtoMessage() {}
 
 func (x *GetTestRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3161,7 +3392,7 @@ func (x *GetTestRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTestRunResponse.ProtoReflect.Descriptor instead.
 func (*GetTestRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{26}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetTestRunResponse) GetRun() *TestRun {
@@ -3186,7 +3417,7 @@ type ListTestRunsRequest struct {
 
 func (x *ListTestRunsRequest) Reset() {
 	*x = ListTestRunsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3198,7 +3429,7 @@ func (x *ListTestRunsRequest) String() string {
 func (*ListTestRunsRequest) ProtoMessage() {}
 
 func (x *ListTestRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3211,7 +3442,7 @@ func (x *ListTestRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListTestRunsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{27}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListTestRunsRequest) GetTaskId() string {
@@ -3248,7 +3479,7 @@ type ListTestRunsResponse struct {
 
 func (x *ListTestRunsResponse) Reset() {
 	*x = ListTestRunsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3260,7 +3491,7 @@ func (x *ListTestRunsResponse) String() string {
 func (*ListTestRunsResponse) ProtoMessage() {}
 
 func (x *ListTestRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3273,7 +3504,7 @@ func (x *ListTestRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListTestRunsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{28}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListTestRunsResponse) GetRuns() []*TestRunSummary {
@@ -3303,7 +3534,7 @@ type ListTestTasksRequest struct {
 
 func (x *ListTestTasksRequest) Reset() {
 	*x = ListTestTasksRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3315,7 +3546,7 @@ func (x *ListTestTasksRequest) String() string {
 func (*ListTestTasksRequest) ProtoMessage() {}
 
 func (x *ListTestTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3328,7 +3559,7 @@ func (x *ListTestTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTestTasksRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{29}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListTestTasksRequest) GetPageSize() int32 {
@@ -3362,7 +3593,7 @@ type TestTask struct {
 
 func (x *TestTask) Reset() {
 	*x = TestTask{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3374,7 +3605,7 @@ func (x *TestTask) String() string {
 func (*TestTask) ProtoMessage() {}
 
 func (x *TestTask) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3387,7 +3618,7 @@ func (x *TestTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestTask.ProtoReflect.Descriptor instead.
 func (*TestTask) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{30}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TestTask) GetTaskId() string {
@@ -3431,7 +3662,7 @@ type ListTestTasksResponse struct {
 
 func (x *ListTestTasksResponse) Reset() {
 	*x = ListTestTasksResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3443,7 +3674,7 @@ func (x *ListTestTasksResponse) String() string {
 func (*ListTestTasksResponse) ProtoMessage() {}
 
 func (x *ListTestTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3456,7 +3687,7 @@ func (x *ListTestTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTestTasksResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{31}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListTestTasksResponse) GetTasks() []*TestTask {
@@ -3486,7 +3717,7 @@ type CancelTestRunRequest struct {
 
 func (x *CancelTestRunRequest) Reset() {
 	*x = CancelTestRunRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3498,7 +3729,7 @@ func (x *CancelTestRunRequest) String() string {
 func (*CancelTestRunRequest) ProtoMessage() {}
 
 func (x *CancelTestRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3511,7 +3742,7 @@ func (x *CancelTestRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTestRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelTestRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{32}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CancelTestRunRequest) GetRequestId() string {
@@ -3539,7 +3770,7 @@ type CancelTestRunResponse struct {
 
 func (x *CancelTestRunResponse) Reset() {
 	*x = CancelTestRunResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3551,7 +3782,7 @@ func (x *CancelTestRunResponse) String() string {
 func (*CancelTestRunResponse) ProtoMessage() {}
 
 func (x *CancelTestRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3564,7 +3795,7 @@ func (x *CancelTestRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTestRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelTestRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{33}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CancelTestRunResponse) GetRun() *TestRun {
@@ -3587,7 +3818,7 @@ type DeleteTestRunRequest struct {
 
 func (x *DeleteTestRunRequest) Reset() {
 	*x = DeleteTestRunRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3599,7 +3830,7 @@ func (x *DeleteTestRunRequest) String() string {
 func (*DeleteTestRunRequest) ProtoMessage() {}
 
 func (x *DeleteTestRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3612,7 +3843,7 @@ func (x *DeleteTestRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTestRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTestRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{34}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DeleteTestRunRequest) GetRequestId() string {
@@ -3638,7 +3869,7 @@ type DeleteTestRunResponse struct {
 
 func (x *DeleteTestRunResponse) Reset() {
 	*x = DeleteTestRunResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3650,7 +3881,7 @@ func (x *DeleteTestRunResponse) String() string {
 func (*DeleteTestRunResponse) ProtoMessage() {}
 
 func (x *DeleteTestRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3663,7 +3894,7 @@ func (x *DeleteTestRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTestRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTestRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{35}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{38}
 }
 
 // The tests to export.
@@ -3687,7 +3918,7 @@ type ExportTestsRequest struct {
 
 func (x *ExportTestsRequest) Reset() {
 	*x = ExportTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3699,7 +3930,7 @@ func (x *ExportTestsRequest) String() string {
 func (*ExportTestsRequest) ProtoMessage() {}
 
 func (x *ExportTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3712,7 +3943,7 @@ func (x *ExportTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportTestsRequest.ProtoReflect.Descriptor instead.
 func (*ExportTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{36}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExportTestsRequest) GetRunId() string {
@@ -3767,7 +3998,7 @@ type ExportTestsResponse struct {
 
 func (x *ExportTestsResponse) Reset() {
 	*x = ExportTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[37]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3779,7 +4010,7 @@ func (x *ExportTestsResponse) String() string {
 func (*ExportTestsResponse) ProtoMessage() {}
 
 func (x *ExportTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[37]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3792,7 +4023,7 @@ func (x *ExportTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportTestsResponse.ProtoReflect.Descriptor instead.
 func (*ExportTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{37}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ExportTestsResponse) GetSequence() int64 {
@@ -3844,7 +4075,7 @@ type TestGenEvent_Start struct {
 
 func (x *TestGenEvent_Start) Reset() {
 	*x = TestGenEvent_Start{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[41]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3856,7 +4087,7 @@ func (x *TestGenEvent_Start) String() string {
 func (*TestGenEvent_Start) ProtoMessage() {}
 
 func (x *TestGenEvent_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[41]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3869,7 +4100,7 @@ func (x *TestGenEvent_Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Start.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Start) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18, 0}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21, 0}
 }
 
 func (x *TestGenEvent_Start) GetTaskId() string {
@@ -3931,7 +4162,7 @@ type TestGenEvent_Progress struct {
 
 func (x *TestGenEvent_Progress) Reset() {
 	*x = TestGenEvent_Progress{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[42]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3943,7 +4174,7 @@ func (x *TestGenEvent_Progress) String() string {
 func (*TestGenEvent_Progress) ProtoMessage() {}
 
 func (x *TestGenEvent_Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[42]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3956,7 +4187,7 @@ func (x *TestGenEvent_Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Progress.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Progress) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18, 1}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21, 1}
 }
 
 func (x *TestGenEvent_Progress) GetPhase() TestGenPhase {
@@ -4002,7 +4233,7 @@ type TestGenEvent_Duplicate struct {
 
 func (x *TestGenEvent_Duplicate) Reset() {
 	*x = TestGenEvent_Duplicate{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[43]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4014,7 +4245,7 @@ func (x *TestGenEvent_Duplicate) String() string {
 func (*TestGenEvent_Duplicate) ProtoMessage() {}
 
 func (x *TestGenEvent_Duplicate) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[43]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4027,7 +4258,7 @@ func (x *TestGenEvent_Duplicate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Duplicate.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Duplicate) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18, 2}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21, 2}
 }
 
 func (x *TestGenEvent_Duplicate) GetTest() *GeneratedTest {
@@ -4064,7 +4295,7 @@ type TestGenEvent_TestRan struct {
 
 func (x *TestGenEvent_TestRan) Reset() {
 	*x = TestGenEvent_TestRan{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[44]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4076,7 +4307,7 @@ func (x *TestGenEvent_TestRan) String() string {
 func (*TestGenEvent_TestRan) ProtoMessage() {}
 
 func (x *TestGenEvent_TestRan) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[44]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4089,7 +4320,7 @@ func (x *TestGenEvent_TestRan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_TestRan.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_TestRan) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18, 3}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21, 3}
 }
 
 func (x *TestGenEvent_TestRan) GetTestId() string {
@@ -4117,7 +4348,7 @@ type TestGenEvent_Complete struct {
 
 func (x *TestGenEvent_Complete) Reset() {
 	*x = TestGenEvent_Complete{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[45]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4129,7 +4360,7 @@ func (x *TestGenEvent_Complete) String() string {
 func (*TestGenEvent_Complete) ProtoMessage() {}
 
 func (x *TestGenEvent_Complete) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[45]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4142,7 +4373,7 @@ func (x *TestGenEvent_Complete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Complete.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Complete) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18, 4}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21, 4}
 }
 
 func (x *TestGenEvent_Complete) GetStats() *TestRunStats {
@@ -4175,7 +4406,7 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\n" +
 	"file_count\x18\x06 \x01(\x05R\tfileCount\x12\x1b\n" +
 	"\tcpu_count\x18\a \x01(\x05R\bcpuCount\x12!\n" +
-	"\fmemory_bytes\x18\b \x01(\x03R\vmemoryBytes\"\x88\x03\n" +
+	"\fmemory_bytes\x18\b \x01(\x03R\vmemoryBytes\"\xb6\x03\n" +
 	"\x0eCommandSubject\x12\x12\n" +
 	"\x04argv\x18\x01 \x03(\tR\x04argv\x12+\n" +
 	"\x11working_directory\x18\x02 \x01(\tR\x10workingDirectory\x12Z\n" +
@@ -4183,7 +4414,9 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12!\n" +
 	"\fmemory_bytes\x18\x05 \x01(\x03R\vmemoryBytes\x12%\n" +
 	"\x0ereadable_paths\x18\x06 \x03(\tR\rreadablePaths\x12\x1a\n" +
-	"\bfunction\x18\a \x01(\tR\bfunction\x1a>\n" +
+	"\bfunction\x18\a \x01(\tR\bfunction\x12\x18\n" +
+	"\aopenapi\x18\b \x01(\tR\aopenapi\x12\x12\n" +
+	"\x04port\x18\t \x01(\x05R\x04port\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd2\x01\n" +
@@ -4251,7 +4484,23 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\fexpect_files\x18\a \x03(\v2!.peripety.api.testgen.v1.TestFileR\vexpectFilesB\x13\n" +
 	"\x11_expect_exit_codeB\a\n" +
 	"\x05_callB\x10\n" +
-	"\x0e_expect_stderr\"\x8f\x02\n" +
+	"\x0e_expect_stderr\"6\n" +
+	"\n" +
+	"HttpHeader\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\x95\x02\n" +
+	"\bHttpStep\x12\x16\n" +
+	"\x06method\x18\x01 \x01(\tR\x06method\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12=\n" +
+	"\aheaders\x18\x03 \x03(\v2#.peripety.api.testgen.v1.HttpHeaderR\aheaders\x12\x17\n" +
+	"\x04body\x18\x04 \x01(\tH\x00R\x04body\x88\x01\x01\x12(\n" +
+	"\rexpect_status\x18\x05 \x01(\tH\x01R\fexpectStatus\x88\x01\x01\x12,\n" +
+	"\x0fexpect_response\x18\x06 \x01(\tH\x02R\x0eexpectResponse\x88\x01\x01B\a\n" +
+	"\x05_bodyB\x10\n" +
+	"\x0e_expect_statusB\x12\n" +
+	"\x10_expect_response\"I\n" +
+	"\bHttpTest\x12=\n" +
+	"\brequests\x18\x01 \x03(\v2!.peripety.api.testgen.v1.HttpStepR\brequests\"\x8f\x02\n" +
 	"\vTestVerdict\x12;\n" +
 	"\x06status\x18\x01 \x01(\x0e2#.peripety.api.testgen.v1.TestStatusR\x06status\x12\x12\n" +
 	"\x04runs\x18\x02 \x01(\x05R\x04runs\x12\x16\n" +
@@ -4259,7 +4508,7 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\bfindings\x18\x04 \x03(\v2\x1f.peripety.api.common.v1.FindingR\bfindings\x12\x1b\n" +
 	"\tnew_kills\x18\x05 \x03(\tR\bnewKills\x12!\n" +
 	"\fnew_coverage\x18\x06 \x03(\tR\vnewCoverage\x12\x1a\n" +
-	"\bobserved\x18\a \x01(\tR\bobserved\"\x98\x05\n" +
+	"\bobserved\x18\a \x01(\tR\bobserved\"\xd1\x05\n" +
 	"\rGeneratedTest\x12\x17\n" +
 	"\atest_id\x18\x01 \x01(\tR\x06testId\x12\x1a\n" +
 	"\bcategory\x18\x02 \x01(\tR\bcategory\x12\x14\n" +
@@ -4275,7 +4524,8 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\bscenario\x18\n" +
 	" \x01(\v2%.peripety.api.testgen.v1.ScenarioTestH\x00R\bscenario\x12@\n" +
 	"\x06policy\x18\v \x01(\v2&.peripety.api.policy.v1.PolicyScenarioH\x00R\x06policy\x12@\n" +
-	"\acommand\x18\f \x01(\v2$.peripety.api.testgen.v1.CommandTestH\x00R\acommand\x12C\n" +
+	"\acommand\x18\f \x01(\v2$.peripety.api.testgen.v1.CommandTestH\x00R\acommand\x127\n" +
+	"\x04http\x18\x11 \x01(\v2!.peripety.api.testgen.v1.HttpTestH\x00R\x04http\x12C\n" +
 	"\averdict\x18\r \x01(\v2$.peripety.api.testgen.v1.TestVerdictH\x02R\averdict\x88\x01\x01\x12\x1a\n" +
 	"\breplaces\x18\x0e \x01(\tR\breplaces\x12\x16\n" +
 	"\x06source\x18\x0f \x01(\tR\x06source\x12\x12\n" +
@@ -4566,7 +4816,7 @@ func file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP() []byte {
 }
 
 var file_peripety_api_testgen_v1_testgen_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_peripety_api_testgen_v1_testgen_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_peripety_api_testgen_v1_testgen_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_peripety_api_testgen_v1_testgen_proto_goTypes = []any{
 	(TaskContext)(0),               // 0: peripety.api.testgen.v1.TaskContext
 	(TestGenProfile)(0),            // 1: peripety.api.testgen.v1.TestGenProfile
@@ -4587,154 +4837,160 @@ var file_peripety_api_testgen_v1_testgen_proto_goTypes = []any{
 	(*PythonCall)(nil),             // 16: peripety.api.testgen.v1.PythonCall
 	(*TestFile)(nil),               // 17: peripety.api.testgen.v1.TestFile
 	(*CommandTest)(nil),            // 18: peripety.api.testgen.v1.CommandTest
-	(*TestVerdict)(nil),            // 19: peripety.api.testgen.v1.TestVerdict
-	(*GeneratedTest)(nil),          // 20: peripety.api.testgen.v1.GeneratedTest
-	(*Reflection)(nil),             // 21: peripety.api.testgen.v1.Reflection
-	(*Quality)(nil),                // 22: peripety.api.testgen.v1.Quality
-	(*TestRunStats)(nil),           // 23: peripety.api.testgen.v1.TestRunStats
-	(*TestRun)(nil),                // 24: peripety.api.testgen.v1.TestRun
-	(*TestRunSummary)(nil),         // 25: peripety.api.testgen.v1.TestRunSummary
-	(*TestGenEvent)(nil),           // 26: peripety.api.testgen.v1.TestGenEvent
-	(*GenerateTestsRequest)(nil),   // 27: peripety.api.testgen.v1.GenerateTestsRequest
-	(*GenerateTestsResponse)(nil),  // 28: peripety.api.testgen.v1.GenerateTestsResponse
-	(*ResumeTestsRequest)(nil),     // 29: peripety.api.testgen.v1.ResumeTestsRequest
-	(*ResumeTestsResponse)(nil),    // 30: peripety.api.testgen.v1.ResumeTestsResponse
-	(*RunTestsRequest)(nil),        // 31: peripety.api.testgen.v1.RunTestsRequest
-	(*RunTestsResponse)(nil),       // 32: peripety.api.testgen.v1.RunTestsResponse
-	(*GetTestRunRequest)(nil),      // 33: peripety.api.testgen.v1.GetTestRunRequest
-	(*GetTestRunResponse)(nil),     // 34: peripety.api.testgen.v1.GetTestRunResponse
-	(*ListTestRunsRequest)(nil),    // 35: peripety.api.testgen.v1.ListTestRunsRequest
-	(*ListTestRunsResponse)(nil),   // 36: peripety.api.testgen.v1.ListTestRunsResponse
-	(*ListTestTasksRequest)(nil),   // 37: peripety.api.testgen.v1.ListTestTasksRequest
-	(*TestTask)(nil),               // 38: peripety.api.testgen.v1.TestTask
-	(*ListTestTasksResponse)(nil),  // 39: peripety.api.testgen.v1.ListTestTasksResponse
-	(*CancelTestRunRequest)(nil),   // 40: peripety.api.testgen.v1.CancelTestRunRequest
-	(*CancelTestRunResponse)(nil),  // 41: peripety.api.testgen.v1.CancelTestRunResponse
-	(*DeleteTestRunRequest)(nil),   // 42: peripety.api.testgen.v1.DeleteTestRunRequest
-	(*DeleteTestRunResponse)(nil),  // 43: peripety.api.testgen.v1.DeleteTestRunResponse
-	(*ExportTestsRequest)(nil),     // 44: peripety.api.testgen.v1.ExportTestsRequest
-	(*ExportTestsResponse)(nil),    // 45: peripety.api.testgen.v1.ExportTestsResponse
-	nil,                            // 46: peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
-	nil,                            // 47: peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
-	nil,                            // 48: peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
-	(*TestGenEvent_Start)(nil),     // 49: peripety.api.testgen.v1.TestGenEvent.Start
-	(*TestGenEvent_Progress)(nil),  // 50: peripety.api.testgen.v1.TestGenEvent.Progress
-	(*TestGenEvent_Duplicate)(nil), // 51: peripety.api.testgen.v1.TestGenEvent.Duplicate
-	(*TestGenEvent_TestRan)(nil),   // 52: peripety.api.testgen.v1.TestGenEvent.TestRan
-	(*TestGenEvent_Complete)(nil),  // 53: peripety.api.testgen.v1.TestGenEvent.Complete
-	(*durationpb.Duration)(nil),    // 54: google.protobuf.Duration
-	(*v1.PolicySource)(nil),        // 55: peripety.api.policy.v1.PolicySource
-	(*v11.ActionCall)(nil),         // 56: peripety.api.common.v1.ActionCall
-	(*v11.Finding)(nil),            // 57: peripety.api.common.v1.Finding
-	(*v1.PolicyScenario)(nil),      // 58: peripety.api.policy.v1.PolicyScenario
-	(*v11.Coverage)(nil),           // 59: peripety.api.common.v1.Coverage
-	(*v11.MutationScore)(nil),      // 60: peripety.api.common.v1.MutationScore
-	(*v11.ModelUsage)(nil),         // 61: peripety.api.common.v1.ModelUsage
-	(*v11.ItemError)(nil),          // 62: peripety.api.common.v1.ItemError
-	(*timestamppb.Timestamp)(nil),  // 63: google.protobuf.Timestamp
-	(*v11.Budget)(nil),             // 64: peripety.api.common.v1.Budget
+	(*HttpHeader)(nil),             // 19: peripety.api.testgen.v1.HttpHeader
+	(*HttpStep)(nil),               // 20: peripety.api.testgen.v1.HttpStep
+	(*HttpTest)(nil),               // 21: peripety.api.testgen.v1.HttpTest
+	(*TestVerdict)(nil),            // 22: peripety.api.testgen.v1.TestVerdict
+	(*GeneratedTest)(nil),          // 23: peripety.api.testgen.v1.GeneratedTest
+	(*Reflection)(nil),             // 24: peripety.api.testgen.v1.Reflection
+	(*Quality)(nil),                // 25: peripety.api.testgen.v1.Quality
+	(*TestRunStats)(nil),           // 26: peripety.api.testgen.v1.TestRunStats
+	(*TestRun)(nil),                // 27: peripety.api.testgen.v1.TestRun
+	(*TestRunSummary)(nil),         // 28: peripety.api.testgen.v1.TestRunSummary
+	(*TestGenEvent)(nil),           // 29: peripety.api.testgen.v1.TestGenEvent
+	(*GenerateTestsRequest)(nil),   // 30: peripety.api.testgen.v1.GenerateTestsRequest
+	(*GenerateTestsResponse)(nil),  // 31: peripety.api.testgen.v1.GenerateTestsResponse
+	(*ResumeTestsRequest)(nil),     // 32: peripety.api.testgen.v1.ResumeTestsRequest
+	(*ResumeTestsResponse)(nil),    // 33: peripety.api.testgen.v1.ResumeTestsResponse
+	(*RunTestsRequest)(nil),        // 34: peripety.api.testgen.v1.RunTestsRequest
+	(*RunTestsResponse)(nil),       // 35: peripety.api.testgen.v1.RunTestsResponse
+	(*GetTestRunRequest)(nil),      // 36: peripety.api.testgen.v1.GetTestRunRequest
+	(*GetTestRunResponse)(nil),     // 37: peripety.api.testgen.v1.GetTestRunResponse
+	(*ListTestRunsRequest)(nil),    // 38: peripety.api.testgen.v1.ListTestRunsRequest
+	(*ListTestRunsResponse)(nil),   // 39: peripety.api.testgen.v1.ListTestRunsResponse
+	(*ListTestTasksRequest)(nil),   // 40: peripety.api.testgen.v1.ListTestTasksRequest
+	(*TestTask)(nil),               // 41: peripety.api.testgen.v1.TestTask
+	(*ListTestTasksResponse)(nil),  // 42: peripety.api.testgen.v1.ListTestTasksResponse
+	(*CancelTestRunRequest)(nil),   // 43: peripety.api.testgen.v1.CancelTestRunRequest
+	(*CancelTestRunResponse)(nil),  // 44: peripety.api.testgen.v1.CancelTestRunResponse
+	(*DeleteTestRunRequest)(nil),   // 45: peripety.api.testgen.v1.DeleteTestRunRequest
+	(*DeleteTestRunResponse)(nil),  // 46: peripety.api.testgen.v1.DeleteTestRunResponse
+	(*ExportTestsRequest)(nil),     // 47: peripety.api.testgen.v1.ExportTestsRequest
+	(*ExportTestsResponse)(nil),    // 48: peripety.api.testgen.v1.ExportTestsResponse
+	nil,                            // 49: peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
+	nil,                            // 50: peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
+	nil,                            // 51: peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
+	(*TestGenEvent_Start)(nil),     // 52: peripety.api.testgen.v1.TestGenEvent.Start
+	(*TestGenEvent_Progress)(nil),  // 53: peripety.api.testgen.v1.TestGenEvent.Progress
+	(*TestGenEvent_Duplicate)(nil), // 54: peripety.api.testgen.v1.TestGenEvent.Duplicate
+	(*TestGenEvent_TestRan)(nil),   // 55: peripety.api.testgen.v1.TestGenEvent.TestRan
+	(*TestGenEvent_Complete)(nil),  // 56: peripety.api.testgen.v1.TestGenEvent.Complete
+	(*durationpb.Duration)(nil),    // 57: google.protobuf.Duration
+	(*v1.PolicySource)(nil),        // 58: peripety.api.policy.v1.PolicySource
+	(*v11.ActionCall)(nil),         // 59: peripety.api.common.v1.ActionCall
+	(*v11.Finding)(nil),            // 60: peripety.api.common.v1.Finding
+	(*v1.PolicyScenario)(nil),      // 61: peripety.api.policy.v1.PolicyScenario
+	(*v11.Coverage)(nil),           // 62: peripety.api.common.v1.Coverage
+	(*v11.MutationScore)(nil),      // 63: peripety.api.common.v1.MutationScore
+	(*v11.ModelUsage)(nil),         // 64: peripety.api.common.v1.ModelUsage
+	(*v11.ItemError)(nil),          // 65: peripety.api.common.v1.ItemError
+	(*timestamppb.Timestamp)(nil),  // 66: google.protobuf.Timestamp
+	(*v11.Budget)(nil),             // 67: peripety.api.common.v1.Budget
 }
 var file_peripety_api_testgen_v1_testgen_proto_depIdxs = []int32{
 	9,  // 0: peripety.api.testgen.v1.EnvironmentInfo.files:type_name -> peripety.api.testgen.v1.FilePreview
-	46, // 1: peripety.api.testgen.v1.CommandSubject.environment:type_name -> peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
-	54, // 2: peripety.api.testgen.v1.CommandSubject.timeout:type_name -> google.protobuf.Duration
-	55, // 3: peripety.api.testgen.v1.Subject.policy:type_name -> peripety.api.policy.v1.PolicySource
+	49, // 1: peripety.api.testgen.v1.CommandSubject.environment:type_name -> peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
+	57, // 2: peripety.api.testgen.v1.CommandSubject.timeout:type_name -> google.protobuf.Duration
+	58, // 3: peripety.api.testgen.v1.Subject.policy:type_name -> peripety.api.policy.v1.PolicySource
 	11, // 4: peripety.api.testgen.v1.Subject.command:type_name -> peripety.api.testgen.v1.CommandSubject
-	54, // 5: peripety.api.testgen.v1.TestGenConfig.max_total_time:type_name -> google.protobuf.Duration
+	57, // 5: peripety.api.testgen.v1.TestGenConfig.max_total_time:type_name -> google.protobuf.Duration
 	1,  // 6: peripety.api.testgen.v1.TestGenConfig.profile:type_name -> peripety.api.testgen.v1.TestGenProfile
-	56, // 7: peripety.api.testgen.v1.ScenarioStep.actions:type_name -> peripety.api.common.v1.ActionCall
+	59, // 7: peripety.api.testgen.v1.ScenarioStep.actions:type_name -> peripety.api.common.v1.ActionCall
 	14, // 8: peripety.api.testgen.v1.ScenarioTest.steps:type_name -> peripety.api.testgen.v1.ScenarioStep
 	16, // 9: peripety.api.testgen.v1.CommandTest.call:type_name -> peripety.api.testgen.v1.PythonCall
 	17, // 10: peripety.api.testgen.v1.CommandTest.files:type_name -> peripety.api.testgen.v1.TestFile
 	17, // 11: peripety.api.testgen.v1.CommandTest.expect_files:type_name -> peripety.api.testgen.v1.TestFile
-	2,  // 12: peripety.api.testgen.v1.TestVerdict.status:type_name -> peripety.api.testgen.v1.TestStatus
-	57, // 13: peripety.api.testgen.v1.TestVerdict.findings:type_name -> peripety.api.common.v1.Finding
-	15, // 14: peripety.api.testgen.v1.GeneratedTest.scenario:type_name -> peripety.api.testgen.v1.ScenarioTest
-	58, // 15: peripety.api.testgen.v1.GeneratedTest.policy:type_name -> peripety.api.policy.v1.PolicyScenario
-	18, // 16: peripety.api.testgen.v1.GeneratedTest.command:type_name -> peripety.api.testgen.v1.CommandTest
-	19, // 17: peripety.api.testgen.v1.GeneratedTest.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
-	4,  // 18: peripety.api.testgen.v1.Reflection.action:type_name -> peripety.api.testgen.v1.ReflectionAction
-	59, // 19: peripety.api.testgen.v1.Quality.coverage:type_name -> peripety.api.common.v1.Coverage
-	60, // 20: peripety.api.testgen.v1.Quality.mutation:type_name -> peripety.api.common.v1.MutationScore
-	47, // 21: peripety.api.testgen.v1.Quality.unmeasured_lines:type_name -> peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
-	48, // 22: peripety.api.testgen.v1.TestRunStats.category_rounds:type_name -> peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
-	61, // 23: peripety.api.testgen.v1.TestRunStats.usage:type_name -> peripety.api.common.v1.ModelUsage
-	54, // 24: peripety.api.testgen.v1.TestRunStats.duration:type_name -> google.protobuf.Duration
-	5,  // 25: peripety.api.testgen.v1.TestRunStats.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
-	22, // 26: peripety.api.testgen.v1.TestRunStats.quality:type_name -> peripety.api.testgen.v1.Quality
-	10, // 27: peripety.api.testgen.v1.TestRun.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	0,  // 28: peripety.api.testgen.v1.TestRun.context:type_name -> peripety.api.testgen.v1.TaskContext
-	8,  // 29: peripety.api.testgen.v1.TestRun.categories:type_name -> peripety.api.testgen.v1.Category
-	13, // 30: peripety.api.testgen.v1.TestRun.config:type_name -> peripety.api.testgen.v1.TestGenConfig
-	3,  // 31: peripety.api.testgen.v1.TestRun.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	20, // 32: peripety.api.testgen.v1.TestRun.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
-	21, // 33: peripety.api.testgen.v1.TestRun.reflections:type_name -> peripety.api.testgen.v1.Reflection
-	23, // 34: peripety.api.testgen.v1.TestRun.stats:type_name -> peripety.api.testgen.v1.TestRunStats
-	62, // 35: peripety.api.testgen.v1.TestRun.error:type_name -> peripety.api.common.v1.ItemError
-	63, // 36: peripety.api.testgen.v1.TestRun.create_time:type_name -> google.protobuf.Timestamp
-	63, // 37: peripety.api.testgen.v1.TestRun.update_time:type_name -> google.protobuf.Timestamp
-	3,  // 38: peripety.api.testgen.v1.TestRunSummary.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	5,  // 39: peripety.api.testgen.v1.TestRunSummary.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
-	63, // 40: peripety.api.testgen.v1.TestRunSummary.create_time:type_name -> google.protobuf.Timestamp
-	63, // 41: peripety.api.testgen.v1.TestRunSummary.update_time:type_name -> google.protobuf.Timestamp
-	49, // 42: peripety.api.testgen.v1.TestGenEvent.start:type_name -> peripety.api.testgen.v1.TestGenEvent.Start
-	20, // 43: peripety.api.testgen.v1.TestGenEvent.test:type_name -> peripety.api.testgen.v1.GeneratedTest
-	50, // 44: peripety.api.testgen.v1.TestGenEvent.progress:type_name -> peripety.api.testgen.v1.TestGenEvent.Progress
-	21, // 45: peripety.api.testgen.v1.TestGenEvent.reflection:type_name -> peripety.api.testgen.v1.Reflection
-	51, // 46: peripety.api.testgen.v1.TestGenEvent.duplicate:type_name -> peripety.api.testgen.v1.TestGenEvent.Duplicate
-	52, // 47: peripety.api.testgen.v1.TestGenEvent.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
-	22, // 48: peripety.api.testgen.v1.TestGenEvent.measured:type_name -> peripety.api.testgen.v1.Quality
-	53, // 49: peripety.api.testgen.v1.TestGenEvent.complete:type_name -> peripety.api.testgen.v1.TestGenEvent.Complete
-	62, // 50: peripety.api.testgen.v1.TestGenEvent.error:type_name -> peripety.api.common.v1.ItemError
-	10, // 51: peripety.api.testgen.v1.GenerateTestsRequest.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	0,  // 52: peripety.api.testgen.v1.GenerateTestsRequest.context:type_name -> peripety.api.testgen.v1.TaskContext
-	8,  // 53: peripety.api.testgen.v1.GenerateTestsRequest.categories:type_name -> peripety.api.testgen.v1.Category
-	13, // 54: peripety.api.testgen.v1.GenerateTestsRequest.config:type_name -> peripety.api.testgen.v1.TestGenConfig
-	12, // 55: peripety.api.testgen.v1.GenerateTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
-	64, // 56: peripety.api.testgen.v1.GenerateTestsRequest.budget:type_name -> peripety.api.common.v1.Budget
-	26, // 57: peripety.api.testgen.v1.GenerateTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
-	26, // 58: peripety.api.testgen.v1.ResumeTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
-	20, // 59: peripety.api.testgen.v1.RunTestsRequest.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
-	12, // 60: peripety.api.testgen.v1.RunTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
-	52, // 61: peripety.api.testgen.v1.RunTestsResponse.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
-	22, // 62: peripety.api.testgen.v1.RunTestsResponse.measured:type_name -> peripety.api.testgen.v1.Quality
-	24, // 63: peripety.api.testgen.v1.GetTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
-	25, // 64: peripety.api.testgen.v1.ListTestRunsResponse.runs:type_name -> peripety.api.testgen.v1.TestRunSummary
-	10, // 65: peripety.api.testgen.v1.TestTask.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	38, // 66: peripety.api.testgen.v1.ListTestTasksResponse.tasks:type_name -> peripety.api.testgen.v1.TestTask
-	24, // 67: peripety.api.testgen.v1.CancelTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
-	7,  // 68: peripety.api.testgen.v1.ExportTestsRequest.format:type_name -> peripety.api.testgen.v1.TestFormat
-	10, // 69: peripety.api.testgen.v1.TestGenEvent.Start.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	8,  // 70: peripety.api.testgen.v1.TestGenEvent.Start.categories:type_name -> peripety.api.testgen.v1.Category
-	1,  // 71: peripety.api.testgen.v1.TestGenEvent.Start.suggested_profile:type_name -> peripety.api.testgen.v1.TestGenProfile
-	3,  // 72: peripety.api.testgen.v1.TestGenEvent.Progress.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	20, // 73: peripety.api.testgen.v1.TestGenEvent.Duplicate.test:type_name -> peripety.api.testgen.v1.GeneratedTest
-	6,  // 74: peripety.api.testgen.v1.TestGenEvent.Duplicate.level:type_name -> peripety.api.testgen.v1.DuplicateLevel
-	19, // 75: peripety.api.testgen.v1.TestGenEvent.TestRan.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
-	23, // 76: peripety.api.testgen.v1.TestGenEvent.Complete.stats:type_name -> peripety.api.testgen.v1.TestRunStats
-	27, // 77: peripety.api.testgen.v1.TestGenService.GenerateTests:input_type -> peripety.api.testgen.v1.GenerateTestsRequest
-	29, // 78: peripety.api.testgen.v1.TestGenService.ResumeTests:input_type -> peripety.api.testgen.v1.ResumeTestsRequest
-	31, // 79: peripety.api.testgen.v1.TestGenService.RunTests:input_type -> peripety.api.testgen.v1.RunTestsRequest
-	33, // 80: peripety.api.testgen.v1.TestGenService.GetTestRun:input_type -> peripety.api.testgen.v1.GetTestRunRequest
-	35, // 81: peripety.api.testgen.v1.TestGenService.ListTestRuns:input_type -> peripety.api.testgen.v1.ListTestRunsRequest
-	37, // 82: peripety.api.testgen.v1.TestGenService.ListTestTasks:input_type -> peripety.api.testgen.v1.ListTestTasksRequest
-	40, // 83: peripety.api.testgen.v1.TestGenService.CancelTestRun:input_type -> peripety.api.testgen.v1.CancelTestRunRequest
-	42, // 84: peripety.api.testgen.v1.TestGenService.DeleteTestRun:input_type -> peripety.api.testgen.v1.DeleteTestRunRequest
-	44, // 85: peripety.api.testgen.v1.TestGenService.ExportTests:input_type -> peripety.api.testgen.v1.ExportTestsRequest
-	28, // 86: peripety.api.testgen.v1.TestGenService.GenerateTests:output_type -> peripety.api.testgen.v1.GenerateTestsResponse
-	30, // 87: peripety.api.testgen.v1.TestGenService.ResumeTests:output_type -> peripety.api.testgen.v1.ResumeTestsResponse
-	32, // 88: peripety.api.testgen.v1.TestGenService.RunTests:output_type -> peripety.api.testgen.v1.RunTestsResponse
-	34, // 89: peripety.api.testgen.v1.TestGenService.GetTestRun:output_type -> peripety.api.testgen.v1.GetTestRunResponse
-	36, // 90: peripety.api.testgen.v1.TestGenService.ListTestRuns:output_type -> peripety.api.testgen.v1.ListTestRunsResponse
-	39, // 91: peripety.api.testgen.v1.TestGenService.ListTestTasks:output_type -> peripety.api.testgen.v1.ListTestTasksResponse
-	41, // 92: peripety.api.testgen.v1.TestGenService.CancelTestRun:output_type -> peripety.api.testgen.v1.CancelTestRunResponse
-	43, // 93: peripety.api.testgen.v1.TestGenService.DeleteTestRun:output_type -> peripety.api.testgen.v1.DeleteTestRunResponse
-	45, // 94: peripety.api.testgen.v1.TestGenService.ExportTests:output_type -> peripety.api.testgen.v1.ExportTestsResponse
-	86, // [86:95] is the sub-list for method output_type
-	77, // [77:86] is the sub-list for method input_type
-	77, // [77:77] is the sub-list for extension type_name
-	77, // [77:77] is the sub-list for extension extendee
-	0,  // [0:77] is the sub-list for field type_name
+	19, // 12: peripety.api.testgen.v1.HttpStep.headers:type_name -> peripety.api.testgen.v1.HttpHeader
+	20, // 13: peripety.api.testgen.v1.HttpTest.requests:type_name -> peripety.api.testgen.v1.HttpStep
+	2,  // 14: peripety.api.testgen.v1.TestVerdict.status:type_name -> peripety.api.testgen.v1.TestStatus
+	60, // 15: peripety.api.testgen.v1.TestVerdict.findings:type_name -> peripety.api.common.v1.Finding
+	15, // 16: peripety.api.testgen.v1.GeneratedTest.scenario:type_name -> peripety.api.testgen.v1.ScenarioTest
+	61, // 17: peripety.api.testgen.v1.GeneratedTest.policy:type_name -> peripety.api.policy.v1.PolicyScenario
+	18, // 18: peripety.api.testgen.v1.GeneratedTest.command:type_name -> peripety.api.testgen.v1.CommandTest
+	21, // 19: peripety.api.testgen.v1.GeneratedTest.http:type_name -> peripety.api.testgen.v1.HttpTest
+	22, // 20: peripety.api.testgen.v1.GeneratedTest.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
+	4,  // 21: peripety.api.testgen.v1.Reflection.action:type_name -> peripety.api.testgen.v1.ReflectionAction
+	62, // 22: peripety.api.testgen.v1.Quality.coverage:type_name -> peripety.api.common.v1.Coverage
+	63, // 23: peripety.api.testgen.v1.Quality.mutation:type_name -> peripety.api.common.v1.MutationScore
+	50, // 24: peripety.api.testgen.v1.Quality.unmeasured_lines:type_name -> peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
+	51, // 25: peripety.api.testgen.v1.TestRunStats.category_rounds:type_name -> peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
+	64, // 26: peripety.api.testgen.v1.TestRunStats.usage:type_name -> peripety.api.common.v1.ModelUsage
+	57, // 27: peripety.api.testgen.v1.TestRunStats.duration:type_name -> google.protobuf.Duration
+	5,  // 28: peripety.api.testgen.v1.TestRunStats.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
+	25, // 29: peripety.api.testgen.v1.TestRunStats.quality:type_name -> peripety.api.testgen.v1.Quality
+	10, // 30: peripety.api.testgen.v1.TestRun.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	0,  // 31: peripety.api.testgen.v1.TestRun.context:type_name -> peripety.api.testgen.v1.TaskContext
+	8,  // 32: peripety.api.testgen.v1.TestRun.categories:type_name -> peripety.api.testgen.v1.Category
+	13, // 33: peripety.api.testgen.v1.TestRun.config:type_name -> peripety.api.testgen.v1.TestGenConfig
+	3,  // 34: peripety.api.testgen.v1.TestRun.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	23, // 35: peripety.api.testgen.v1.TestRun.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
+	24, // 36: peripety.api.testgen.v1.TestRun.reflections:type_name -> peripety.api.testgen.v1.Reflection
+	26, // 37: peripety.api.testgen.v1.TestRun.stats:type_name -> peripety.api.testgen.v1.TestRunStats
+	65, // 38: peripety.api.testgen.v1.TestRun.error:type_name -> peripety.api.common.v1.ItemError
+	66, // 39: peripety.api.testgen.v1.TestRun.create_time:type_name -> google.protobuf.Timestamp
+	66, // 40: peripety.api.testgen.v1.TestRun.update_time:type_name -> google.protobuf.Timestamp
+	3,  // 41: peripety.api.testgen.v1.TestRunSummary.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	5,  // 42: peripety.api.testgen.v1.TestRunSummary.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
+	66, // 43: peripety.api.testgen.v1.TestRunSummary.create_time:type_name -> google.protobuf.Timestamp
+	66, // 44: peripety.api.testgen.v1.TestRunSummary.update_time:type_name -> google.protobuf.Timestamp
+	52, // 45: peripety.api.testgen.v1.TestGenEvent.start:type_name -> peripety.api.testgen.v1.TestGenEvent.Start
+	23, // 46: peripety.api.testgen.v1.TestGenEvent.test:type_name -> peripety.api.testgen.v1.GeneratedTest
+	53, // 47: peripety.api.testgen.v1.TestGenEvent.progress:type_name -> peripety.api.testgen.v1.TestGenEvent.Progress
+	24, // 48: peripety.api.testgen.v1.TestGenEvent.reflection:type_name -> peripety.api.testgen.v1.Reflection
+	54, // 49: peripety.api.testgen.v1.TestGenEvent.duplicate:type_name -> peripety.api.testgen.v1.TestGenEvent.Duplicate
+	55, // 50: peripety.api.testgen.v1.TestGenEvent.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
+	25, // 51: peripety.api.testgen.v1.TestGenEvent.measured:type_name -> peripety.api.testgen.v1.Quality
+	56, // 52: peripety.api.testgen.v1.TestGenEvent.complete:type_name -> peripety.api.testgen.v1.TestGenEvent.Complete
+	65, // 53: peripety.api.testgen.v1.TestGenEvent.error:type_name -> peripety.api.common.v1.ItemError
+	10, // 54: peripety.api.testgen.v1.GenerateTestsRequest.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	0,  // 55: peripety.api.testgen.v1.GenerateTestsRequest.context:type_name -> peripety.api.testgen.v1.TaskContext
+	8,  // 56: peripety.api.testgen.v1.GenerateTestsRequest.categories:type_name -> peripety.api.testgen.v1.Category
+	13, // 57: peripety.api.testgen.v1.GenerateTestsRequest.config:type_name -> peripety.api.testgen.v1.TestGenConfig
+	12, // 58: peripety.api.testgen.v1.GenerateTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
+	67, // 59: peripety.api.testgen.v1.GenerateTestsRequest.budget:type_name -> peripety.api.common.v1.Budget
+	29, // 60: peripety.api.testgen.v1.GenerateTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
+	29, // 61: peripety.api.testgen.v1.ResumeTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
+	23, // 62: peripety.api.testgen.v1.RunTestsRequest.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
+	12, // 63: peripety.api.testgen.v1.RunTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
+	55, // 64: peripety.api.testgen.v1.RunTestsResponse.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
+	25, // 65: peripety.api.testgen.v1.RunTestsResponse.measured:type_name -> peripety.api.testgen.v1.Quality
+	27, // 66: peripety.api.testgen.v1.GetTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
+	28, // 67: peripety.api.testgen.v1.ListTestRunsResponse.runs:type_name -> peripety.api.testgen.v1.TestRunSummary
+	10, // 68: peripety.api.testgen.v1.TestTask.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	41, // 69: peripety.api.testgen.v1.ListTestTasksResponse.tasks:type_name -> peripety.api.testgen.v1.TestTask
+	27, // 70: peripety.api.testgen.v1.CancelTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
+	7,  // 71: peripety.api.testgen.v1.ExportTestsRequest.format:type_name -> peripety.api.testgen.v1.TestFormat
+	10, // 72: peripety.api.testgen.v1.TestGenEvent.Start.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	8,  // 73: peripety.api.testgen.v1.TestGenEvent.Start.categories:type_name -> peripety.api.testgen.v1.Category
+	1,  // 74: peripety.api.testgen.v1.TestGenEvent.Start.suggested_profile:type_name -> peripety.api.testgen.v1.TestGenProfile
+	3,  // 75: peripety.api.testgen.v1.TestGenEvent.Progress.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	23, // 76: peripety.api.testgen.v1.TestGenEvent.Duplicate.test:type_name -> peripety.api.testgen.v1.GeneratedTest
+	6,  // 77: peripety.api.testgen.v1.TestGenEvent.Duplicate.level:type_name -> peripety.api.testgen.v1.DuplicateLevel
+	22, // 78: peripety.api.testgen.v1.TestGenEvent.TestRan.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
+	26, // 79: peripety.api.testgen.v1.TestGenEvent.Complete.stats:type_name -> peripety.api.testgen.v1.TestRunStats
+	30, // 80: peripety.api.testgen.v1.TestGenService.GenerateTests:input_type -> peripety.api.testgen.v1.GenerateTestsRequest
+	32, // 81: peripety.api.testgen.v1.TestGenService.ResumeTests:input_type -> peripety.api.testgen.v1.ResumeTestsRequest
+	34, // 82: peripety.api.testgen.v1.TestGenService.RunTests:input_type -> peripety.api.testgen.v1.RunTestsRequest
+	36, // 83: peripety.api.testgen.v1.TestGenService.GetTestRun:input_type -> peripety.api.testgen.v1.GetTestRunRequest
+	38, // 84: peripety.api.testgen.v1.TestGenService.ListTestRuns:input_type -> peripety.api.testgen.v1.ListTestRunsRequest
+	40, // 85: peripety.api.testgen.v1.TestGenService.ListTestTasks:input_type -> peripety.api.testgen.v1.ListTestTasksRequest
+	43, // 86: peripety.api.testgen.v1.TestGenService.CancelTestRun:input_type -> peripety.api.testgen.v1.CancelTestRunRequest
+	45, // 87: peripety.api.testgen.v1.TestGenService.DeleteTestRun:input_type -> peripety.api.testgen.v1.DeleteTestRunRequest
+	47, // 88: peripety.api.testgen.v1.TestGenService.ExportTests:input_type -> peripety.api.testgen.v1.ExportTestsRequest
+	31, // 89: peripety.api.testgen.v1.TestGenService.GenerateTests:output_type -> peripety.api.testgen.v1.GenerateTestsResponse
+	33, // 90: peripety.api.testgen.v1.TestGenService.ResumeTests:output_type -> peripety.api.testgen.v1.ResumeTestsResponse
+	35, // 91: peripety.api.testgen.v1.TestGenService.RunTests:output_type -> peripety.api.testgen.v1.RunTestsResponse
+	37, // 92: peripety.api.testgen.v1.TestGenService.GetTestRun:output_type -> peripety.api.testgen.v1.GetTestRunResponse
+	39, // 93: peripety.api.testgen.v1.TestGenService.ListTestRuns:output_type -> peripety.api.testgen.v1.ListTestRunsResponse
+	42, // 94: peripety.api.testgen.v1.TestGenService.ListTestTasks:output_type -> peripety.api.testgen.v1.ListTestTasksResponse
+	44, // 95: peripety.api.testgen.v1.TestGenService.CancelTestRun:output_type -> peripety.api.testgen.v1.CancelTestRunResponse
+	46, // 96: peripety.api.testgen.v1.TestGenService.DeleteTestRun:output_type -> peripety.api.testgen.v1.DeleteTestRunResponse
+	48, // 97: peripety.api.testgen.v1.TestGenService.ExportTests:output_type -> peripety.api.testgen.v1.ExportTestsResponse
+	89, // [89:98] is the sub-list for method output_type
+	80, // [80:89] is the sub-list for method input_type
+	80, // [80:80] is the sub-list for extension type_name
+	80, // [80:80] is the sub-list for extension extendee
+	0,  // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_peripety_api_testgen_v1_testgen_proto_init() }
@@ -4753,15 +5009,17 @@ func file_peripety_api_testgen_v1_testgen_proto_init() {
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[7].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[9].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[10].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[12].OneofWrappers = []any{
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[12].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[15].OneofWrappers = []any{
 		(*GeneratedTest_Scenario)(nil),
 		(*GeneratedTest_Policy)(nil),
 		(*GeneratedTest_Command)(nil),
+		(*GeneratedTest_Http)(nil),
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[13].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[15].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[16].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[18].OneofWrappers = []any{
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[18].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[19].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[21].OneofWrappers = []any{
 		(*TestGenEvent_Start_)(nil),
 		(*TestGenEvent_Test)(nil),
 		(*TestGenEvent_Progress_)(nil),
@@ -4772,19 +5030,19 @@ func file_peripety_api_testgen_v1_testgen_proto_init() {
 		(*TestGenEvent_Complete_)(nil),
 		(*TestGenEvent_Error)(nil),
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[24].OneofWrappers = []any{
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[27].OneofWrappers = []any{
 		(*RunTestsResponse_TestRan)(nil),
 		(*RunTestsResponse_Measured)(nil),
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[41].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[42].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[44].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[45].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_peripety_api_testgen_v1_testgen_proto_rawDesc), len(file_peripety_api_testgen_v1_testgen_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   46,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

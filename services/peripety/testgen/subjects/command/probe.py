@@ -78,10 +78,13 @@ def report_result(descriptor: int, result: Any) -> None:
 def run_program(job: Any, arguments: list[str]) -> None:
     """Run a program as the interpreter would: with its own arguments, path and main module.
 
-    A job with a `call` runs these statements in a module of the program instead.
+    A job with a `call` runs these statements in a module of the program instead. To a service, a job with an
+    `exchange` sends requests meanwhile.
     """
     name = job["program"]
     sys.argv[:] = [name, *arguments]
+    if job.get("exchange"):
+        load_script("_peripety_exchange", job["exchange"]["script"]).begin(job["exchange"])
     if job.get("call"):
         if not job["is_isolated"]:
             directory = os.getcwd() if job["is_module"] else os.path.dirname(os.path.realpath(name))
@@ -102,6 +105,16 @@ def run_program(job: Any, arguments: list[str]) -> None:
     sys.modules["__main__"] = module
     loader = importlib.machinery.SourceFileLoader("__main__", path)
     exec(loader.get_code("__main__"), module.__dict__)  # type: ignore[arg-type] # noqa: S102 - its purpose
+
+
+def load_script(name: str, path: str) -> Any:
+    """Load a script under a name that no program uses."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None  # noqa: S101, PT018 - the file exists
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def run_call(call: Any) -> None:

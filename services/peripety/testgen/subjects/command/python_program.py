@@ -25,6 +25,7 @@ from peripety.errors import InvalidArgumentError
 from peripety.testgen.subjects.command import function_survey, probe, survey
 from peripety.testgen.subjects.command.python_mutants import PythonModule
 from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, ProcessOutput
+from peripety.testgen.subjects.http_service import exchange
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -47,6 +48,7 @@ MEASURING_PATHS = (
     Path(probe.__file__),
     Path(survey.__file__),
     Path(function_survey.__file__),
+    Path(exchange.__file__),
     _COVERAGE_DIRECTORY,
     _HYPOTHESIS_DIRECTORY,
 )
@@ -157,6 +159,7 @@ class ProgramInput:
         call: statements to run in place of the command; None for the command.
         files: files to write before the run, each with its content.
         read_back: paths of files whose contents are results.
+        exchange: the job of `exchange`, as JSON, if the program is a service; else empty.
     """
 
     arguments: tuple[str, ...] = ()
@@ -164,6 +167,7 @@ class ProgramInput:
     call: PythonCall | None = None
     files: tuple[tuple[str, bytes], ...] = ()
     read_back: tuple[str, ...] = ()
+    exchange: str = ""
 
     def to_job(self) -> dict[str, Any]:
         """Return the input for a probe."""
@@ -171,6 +175,7 @@ class ProgramInput:
             "arguments": [*self.arguments],
             "stdin": self.stdin.decode(errors="surrogateescape"),
             "call": None if self.call is None else {"module": self.call.module, "code": self.call.code},
+            "exchange": json.loads(self.exchange) if self.exchange else None,
         }
 
 
@@ -258,17 +263,22 @@ class PythonProgram:
             if key == self._entry:
                 raise
 
-    def _sample_mutants(self) -> dict[str, tuple[str, str]]:
+    def _sample_mutants(self, left_out: Mapping[str, frozenset[int]] = {}) -> dict[str, tuple[str, str]]:
         """Return the key of the file and the id in it by the id of the mutant, at most the maximum number."""
         places = {
             # The ids of a program with one file are those of the file.
             inner if key == self._entry else f"{module.name}:{inner}": (key, inner)
             for key, module in self.modules.items()
             for inner in module.mutant_ids
+            if left_out.get(key, frozenset()).isdisjoint(module.lines_of(inner))
         }
         by_chance = sorted(places, key=lambda one: sha256(one.encode()).digest())
         kept = {*by_chance[:MAX_PROGRAM_MUTANTS]}
         return {one: place for one, place in places.items() if one in kept}
+
+    def leave_out(self, given: ProgramInput) -> None:
+        """Leave out the mutants of statements that a run executes, such as the start of a service."""
+        self._mutants = self._sample_mutants(self.executed_lines(given) or {})
 
     def iterate_mutants(self) -> Iterator[Mutant]:
         """Yield the mutants in the order of the files; a deterministic sample if there are too many."""
@@ -432,12 +442,7 @@ class PythonProgram:
     ) -> list[Any] | None:
         """Run a command of the probe, and return its results; None if it does not report them."""
         files = [*self.modules] if command != "files" else []
-        whole_job = {
-            "files": files,
-            "call": given.to_job()["call"],
-            "seconds": self._timeout,
-            **job,
-        }
+        whole_job = {"files": files, "seconds": self._timeout, **given.to_job(), **job}
         with _report_file(self._command, whole_job) as report:
             argv = (*self._command.interpreter, script, command, str(report.fileno()))
             self._sandbox.run(

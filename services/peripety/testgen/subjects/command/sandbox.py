@@ -82,6 +82,7 @@ class Sandbox:
         readable: more paths that the program may read.
         level: the level of the fence; None for the best one that works.
         unfenced: True to run the program without a fence if none works.
+        is_serving: True if the program accepts connections of its own processes. Only namespaces allow it.
 
     Raises:
         FailedPreconditionError: the machine supports no fence.
@@ -100,13 +101,15 @@ class Sandbox:
         readable: Sequence[Path] = (),
         level: str | None = None,
         unfenced: bool = False,
+        is_serving: bool = False,
     ) -> None:
-        self._level = level or find_fence() or UNFENCED
+        self._level = level or (_serving_fence() if is_serving else find_fence()) or UNFENCED
+        self._is_serving = is_serving
         if self._level == UNFENCED and not unfenced:
             raise FailedPreconditionError(
                 "fence unavailable: this machine cannot isolate a program (it needs Linux with namespaces, or"
-                " with Landlock version 6); use another machine, or accept programs without a fence with"
-                " --unfenced or PERIPETY_TESTGEN_UNFENCED=true",
+                " with Landlock version 6, which is not enough for a service); use another machine, or accept"
+                " programs without a fence with --unfenced or PERIPETY_TESTGEN_UNFENCED=true",
                 code="SANDBOX_UNAVAILABLE",
             )
         if directory is not None:
@@ -164,6 +167,7 @@ class Sandbox:
                     read_back=[*read_back],
                     seconds=timeout_seconds or self._timeout,
                     memory_bytes=self._memory,
+                    is_serving=self._is_serving,
                     report=report.fileno(),
                 )
                 self._run_fence(rules, argv, stdin, (stdout.fileno(), stderr.fileno()), descriptors)
@@ -249,6 +253,11 @@ def find_fence() -> str | None:
     return next((level for level in FENCE_LEVELS if works(level)), None)
 
 
+def _serving_fence() -> str | None:
+    """Return the level of the fence inside which a service is reached; None without it."""
+    return "namespaces" if find_fence() == "namespaces" else None
+
+
 def works(level: str) -> bool:
     """Return True if a level of the fence denies what it must: a probe tries it."""
     with tempfile.TemporaryDirectory(prefix="peripety-") as outside:
@@ -277,7 +286,7 @@ def _named_paths(argv: Sequence[str], environment: Mapping[str, str]) -> Iterato
             yield path
     program = shutil.which(argv[0], path=environment.get("PATH"))
     if program is not None and (Path(argv[0]).is_absolute() or os.sep not in argv[0]):
-        yield from _installation_paths(Path(program))
+        yield from installation_paths(Path(program))
 
 
 def _holds_home(path: Path) -> bool:
@@ -286,7 +295,7 @@ def _holds_home(path: Path) -> bool:
     return path.resolve() in {home, *home.parents}
 
 
-def _installation_paths(program: Path) -> Iterator[str]:
+def installation_paths(program: Path) -> Iterator[str]:
     """Yield the paths of an installed program: its prefix, those of its links, and Python's packages."""
     step: Path | None = program
     seen: set[Path] = set()

@@ -163,6 +163,7 @@ class CommandSubject:
     kind = SubjectKind.COMMAND
     context = TaskContext.BENCHMARK
     body_schema: Mapping[str, Any] = _BODY_SCHEMA
+    _is_service = False
 
     def __init__(
         self,
@@ -179,6 +180,7 @@ class CommandSubject:
     ) -> None:
         self._argv = tuple(argv)
         self._directory = working_directory
+        self._timeout = timeout_seconds
         given = environment or {}
         self._redactor = EnvironmentRedactor(given)
         variables = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **given}
@@ -192,6 +194,7 @@ class CommandSubject:
             memory_bytes,
             readable=[*readable, *MEASURING_PATHS],
             unfenced=unfenced,
+            is_serving=self._is_service,
         )
         self._program = None
         if started is not None and measured:
@@ -285,14 +288,14 @@ class CommandSubject:
         """Run the command once."""
         body = test.body or {}
         output = self._run_command(body)
-        observed = _format_output(output)
+        observed = self._format_output(output)
         if output.start_error:
             finding = Finding("NOT_EXECUTABLE", "", f"the command cannot be started: {output.start_error}")
             return RunResult(TestStatus.NOT_EXECUTABLE, observed, "", (finding,))
-        findings = (*_unmet_expectations(test, output),)
+        findings = (*self._unmet_expectations(test, output),)
         status = TestStatus.FAILED if findings else TestStatus.PASSED
-        covered = self._covered_targets(body) if status is TestStatus.PASSED else frozenset[str]()
-        return RunResult(status, observed, _output_digest(output), findings, covered)
+        covered = self._covered_targets(body, output) if status is TestStatus.PASSED else frozenset[str]()
+        return RunResult(status, observed, self._digest(test, output), findings, covered)
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
         """Return the mutants that the test reaches and does not pass on.
@@ -306,7 +309,7 @@ class CommandSubject:
         reached = program.reached_mutants(self._executed_lines(body), among)
         killed = set()
         for mutant_id, output in self._run_mutants(body, reached) if reached else ():
-            is_met = not any(_unmet_expectations(test, output))
+            is_met = not any(self._unmet_expectations(test, output))
             if mutant_id is None and not is_met:
                 return frozenset()
             if mutant_id is not None and not is_met:
@@ -352,8 +355,23 @@ class CommandSubject:
             body={**(draft.body or {}), "exit_code": output.exit_code},
         )
 
+    def _input_of(self, body: Mapping[str, Any]) -> ProgramInput:
+        return input_of(body)
+
+    def _unmet_expectations(self, test: TestCase, output: ProcessOutput) -> Iterator[Finding]:
+        """Yield the unmet expectations."""
+        return unmet_expectations(test, output)
+
+    def _format_output(self, output: ProcessOutput) -> str:
+        """Return the output for display."""
+        return _format_output(output)
+
+    def _digest(self, test: TestCase, output: ProcessOutput) -> str:  # noqa: ARG002 - the same for all tests
+        """Return a digest of everything that is the same in each run of a stable test."""
+        return _output_digest(output)
+
     def _run_command(self, body: Mapping[str, Any]) -> ProcessOutput:
-        given = input_of(body)
+        given = self._input_of(body)
         if given.call is not None and self._started is not None:
             return self._redact(run_python_call(self._started, self._sandbox, given))
         argv = (*self._argv, *given.arguments)
@@ -366,7 +384,7 @@ class CommandSubject:
     ) -> Iterator[tuple[str | None, ProcessOutput]]:
         """Yield the output of the program, with None, and those of mutants."""
         assert self._program is not None  # noqa: S101 - only programs have mutants
-        for mutant_id, output in self._program.run_mutants(input_of(body), mutant_ids):
+        for mutant_id, output in self._program.run_mutants(self._input_of(body), mutant_ids):
             yield mutant_id, self._redact(output)
 
     def _redact(self, output: ProcessOutput) -> ProcessOutput:
@@ -374,7 +392,7 @@ class CommandSubject:
         files = {name: data and self._redactor.redact(data) for name, data in output.files.items()}
         return replace(output, stdout=stdout, stderr=stderr, files=files)
 
-    def _covered_targets(self, body: Mapping[str, Any]) -> frozenset[str]:
+    def _covered_targets(self, body: Mapping[str, Any], output: ProcessOutput) -> frozenset[str]:  # noqa: ARG002 - of a service
         program = self._program
         if program is None:
             return frozenset()
@@ -388,7 +406,7 @@ class CommandSubject:
     def _executed_lines(self, body: Mapping[str, Any]) -> Mapping[str, frozenset[int]] | None:
         """Return the lines that a run executes by file; None if they cannot be determined."""
         program = self._program
-        return None if program is None else program.executed_lines(input_of(body))
+        return None if program is None else program.executed_lines(self._input_of(body))
 
 
 def input_of(body: Mapping[str, Any]) -> ProgramInput:
@@ -440,8 +458,8 @@ def _file_problems(body: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("TOO_MANY_FILES", "/files", f"has more than {_MAX_FILE_BYTES} bytes; shorten them")
 
 
-def _unmet_expectations(test: TestCase, output: ProcessOutput) -> Iterator[Finding]:
-    """Yield the unmet expectations."""
+def unmet_expectations(test: TestCase, output: ProcessOutput) -> Iterator[Finding]:
+    """Yield the unmet expectations of a test of a command."""
     if output.exit_code is None:
         yield Finding("TIMEOUT", "", "the command did not end in time")
         return

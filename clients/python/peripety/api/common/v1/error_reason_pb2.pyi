@@ -1014,6 +1014,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Install it on the server: `pip install 'peripety[functions]'`.
     """
+    ERROR_REASON_BAD_OPENAPI_DOCUMENT: _ErrorReason.ValueType  # 810
+    """The OpenAPI document of the service cannot be read.
+
+    Why: The file is missing, the service does not publish it at the path, or it is not a document of version 3.0 or 3.1 as
+    JSON with operations.
+
+    Fix: Name a file of the directory, or a path of the service that begins with a slash. Convert YAML to JSON.
+    """
     ERROR_REASON_ROLL_INVALID: _ErrorReason.ValueType  # 901
     """Group: Engine
 
@@ -2115,6 +2123,14 @@ ERROR_REASON_HYPOTHESIS_UNAVAILABLE: ErrorReason.ValueType  # 809
 Why: It draws the arguments of a function under test.
 
 Fix: Install it on the server: `pip install 'peripety[functions]'`.
+"""
+ERROR_REASON_BAD_OPENAPI_DOCUMENT: ErrorReason.ValueType  # 810
+"""The OpenAPI document of the service cannot be read.
+
+Why: The file is missing, the service does not publish it at the path, or it is not a document of version 3.0 or 3.1 as
+JSON with operations.
+
+Fix: Name a file of the directory, or a path of the service that begins with a slash. Convert YAML to JSON.
 """
 ERROR_REASON_ROLL_INVALID: ErrorReason.ValueType  # 901
 """Group: Engine

@@ -446,6 +446,8 @@ class CommandSubject(_message.Message):
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
     READABLE_PATHS_FIELD_NUMBER: _builtins.int
     FUNCTION_FIELD_NUMBER: _builtins.int
+    OPENAPI_FIELD_NUMBER: _builtins.int
+    PORT_FIELD_NUMBER: _builtins.int
     working_directory: _builtins.str
     """Working directory on the server; empty for an empty temporary one."""
     memory_bytes: _builtins.int
@@ -454,6 +456,12 @@ class CommandSubject(_message.Message):
     """A Python function to test in place of the program, as `package.module:name`; empty for the program. Its module is in
     the working directory, or installed for the interpreter.
     """
+    openapi: _builtins.str
+    """The OpenAPI document of an HTTP service that the program starts: a file of the working directory, or, with a slash at
+    its beginning, the path at which the service publishes it. Empty for a program that ends by itself.
+    """
+    port: _builtins.int
+    """Port at which the service accepts connections, at 127.0.0.1; 0 for 8000."""
     @_builtins.property
     def argv(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The program and its arguments. With `function`, the Python interpreter and its options; empty for the one of the
@@ -484,10 +492,12 @@ class CommandSubject(_message.Message):
         memory_bytes: _builtins.int = ...,
         readable_paths: _abc.Iterable[_builtins.str] | None = ...,
         function: _builtins.str = ...,
+        openapi: _builtins.str = ...,
+        port: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "environment", b"environment", "function", b"function", "memory_bytes", b"memory_bytes", "readable_paths", b"readable_paths", "timeout", b"timeout", "working_directory", b"working_directory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "environment", b"environment", "function", b"function", "memory_bytes", b"memory_bytes", "openapi", b"openapi", "port", b"port", "readable_paths", b"readable_paths", "timeout", b"timeout", "working_directory", b"working_directory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -844,6 +854,117 @@ class CommandTest(_message.Message):
 Global___CommandTest: _TypeAlias = CommandTest  # noqa: Y015
 
 @_typing.final
+class HttpHeader(_message.Message):
+    """A header of a request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Required. Name."""
+    value: _builtins.str
+    """Value."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        value: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HttpHeader: _TypeAlias = HttpHeader  # noqa: Y015
+
+@_typing.final
+class HttpStep(_message.Message):
+    """A request to an HTTP service, and what its response must be. Each response must also be one that the OpenAPI document
+    describes.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METHOD_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    HEADERS_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    EXPECT_STATUS_FIELD_NUMBER: _builtins.int
+    EXPECT_RESPONSE_FIELD_NUMBER: _builtins.int
+    method: _builtins.str
+    """Required. Method, in capitals."""
+    path: _builtins.str
+    """Required. Path and query, percent-encoded. Here, in a header and in the body, `{$response.1.body#/id}` is replaced by
+    a part of the body of the first response.
+    """
+    body: _builtins.str
+    """Body; unset for none. It is JSON unless a header names its type."""
+    expect_status: _builtins.str
+    """Expected status, such as `404`, or `4XX` for any of them; unset for any documented one."""
+    expect_response: _builtins.str
+    """Expected body; unset for any. Of a JSON object, the response may have more members. `{$response.1.body}` is replaced
+    by the body of the first response.
+    """
+    @_builtins.property
+    def headers(self) -> _containers.RepeatedCompositeFieldContainer[Global___HttpHeader]:
+        """Headers."""
+
+    def __init__(
+        self,
+        *,
+        method: _builtins.str = ...,
+        path: _builtins.str = ...,
+        headers: _abc.Iterable[Global___HttpHeader] | None = ...,
+        body: _builtins.str | None = ...,
+        expect_status: _builtins.str | None = ...,
+        expect_response: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_body", b"_body", "_expect_response", b"_expect_response", "_expect_status", b"_expect_status", "body", b"body", "expect_response", b"expect_response", "expect_status", b"expect_status"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_body", b"_body", "_expect_response", b"_expect_response", "_expect_status", b"_expect_status", "body", b"body", "expect_response", b"expect_response", "expect_status", b"expect_status", "headers", b"headers", "method", b"method", "path", b"path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__body: _TypeAlias = _typing.Literal["body"]  # noqa: Y015
+    _WhichOneofArgType__body: _TypeAlias = _typing.Literal["_body", b"_body"]  # noqa: Y015
+    _WhichOneofReturnType__expect_response: _TypeAlias = _typing.Literal["expect_response"]  # noqa: Y015
+    _WhichOneofArgType__expect_response: _TypeAlias = _typing.Literal["_expect_response", b"_expect_response"]  # noqa: Y015
+    _WhichOneofReturnType__expect_status: _TypeAlias = _typing.Literal["expect_status"]  # noqa: Y015
+    _WhichOneofArgType__expect_status: _TypeAlias = _typing.Literal["_expect_status", b"_expect_status"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__body) -> _WhichOneofReturnType__body | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expect_response) -> _WhichOneofReturnType__expect_response | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expect_status) -> _WhichOneofReturnType__expect_status | None: ...
+
+Global___HttpStep: _TypeAlias = HttpStep  # noqa: Y015
+
+@_typing.final
+class HttpTest(_message.Message):
+    """A test on an HTTP service, which is started for it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUESTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def requests(self) -> _containers.RepeatedCompositeFieldContainer[Global___HttpStep]:
+        """Requests in order."""
+
+    def __init__(
+        self,
+        *,
+        requests: _abc.Iterable[Global___HttpStep] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["requests", b"requests"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HttpTest: _TypeAlias = HttpTest  # noqa: Y015
+
+@_typing.final
 class TestVerdict(_message.Message):
     """Measurements of a test."""
 
@@ -915,6 +1036,7 @@ class GeneratedTest(_message.Message):
     SCENARIO_FIELD_NUMBER: _builtins.int
     POLICY_FIELD_NUMBER: _builtins.int
     COMMAND_FIELD_NUMBER: _builtins.int
+    HTTP_FIELD_NUMBER: _builtins.int
     VERDICT_FIELD_NUMBER: _builtins.int
     REPLACES_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
@@ -958,6 +1080,10 @@ class GeneratedTest(_message.Message):
         """A test on a command."""
 
     @_builtins.property
+    def http(self) -> Global___HttpTest:
+        """A test on an HTTP service."""
+
+    @_builtins.property
     def verdict(self) -> Global___TestVerdict:
         """Measurements; unset if it was not run."""
 
@@ -975,20 +1101,21 @@ class GeneratedTest(_message.Message):
         scenario: Global___ScenarioTest | None = ...,
         policy: _policy_pb2.PolicyScenario | None = ...,
         command: Global___CommandTest | None = ...,
+        http: Global___HttpTest | None = ...,
         verdict: Global___TestVerdict | None = ...,
         replaces: _builtins.str = ...,
         source: _builtins.str = ...,
         name: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output", "_verdict", b"_verdict", "body", b"body", "command", b"command", "expected_output", b"expected_output", "policy", b"policy", "scenario", b"scenario", "verdict", b"verdict"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output", "_verdict", b"_verdict", "body", b"body", "command", b"command", "expected_output", b"expected_output", "http", b"http", "policy", b"policy", "scenario", b"scenario", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output", "_verdict", b"_verdict", "body", b"body", "category", b"category", "combinatorial", b"combinatorial", "command", b"command", "confidence", b"confidence", "expected_output", b"expected_output", "global", b"global", "input", b"input", "name", b"name", "policy", b"policy", "reasoning", b"reasoning", "replaces", b"replaces", "round", b"round", "scenario", b"scenario", "source", b"source", "test_id", b"test_id", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output", "_verdict", b"_verdict", "body", b"body", "category", b"category", "combinatorial", b"combinatorial", "command", b"command", "confidence", b"confidence", "expected_output", b"expected_output", "global", b"global", "http", b"http", "input", b"input", "name", b"name", "policy", b"policy", "reasoning", b"reasoning", "replaces", b"replaces", "round", b"round", "scenario", b"scenario", "source", b"source", "test_id", b"test_id", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_output: _TypeAlias = _typing.Literal["expected_output"]  # noqa: Y015
     _WhichOneofArgType__expected_output: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output"]  # noqa: Y015
     _WhichOneofReturnType__verdict: _TypeAlias = _typing.Literal["verdict"]  # noqa: Y015
     _WhichOneofArgType__verdict: _TypeAlias = _typing.Literal["_verdict", b"_verdict"]  # noqa: Y015
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["scenario", "policy", "command"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["scenario", "policy", "command", "http"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_output) -> _WhichOneofReturnType__expected_output | None: ...

@@ -1,0 +1,1 @@
+"""HTTP services as subjects, by their OpenAPI documents."""
