@@ -69,6 +69,7 @@ class _Casting:
             and not (is_judged and self._is_judged(person))
         ]
         self._opposed = [one for one in free if one.side == AGAINST and not one.is_group]
+        self._opponents = [one for one in free if one.side == AGAINST and one.is_group]
         self._single = [one for one in free if not one.side and not one.is_group]
         groups = [] if quotes else [one for one in free if one.is_group and not one.side]
         if texts.get("groups_suffer"):
@@ -100,7 +101,7 @@ class _Casting:
         self._single = [one for one in self._single if one is not rival]
         self._opposed = [one for one in self._opposed if one is not rival]
         if rival is None:
-            return None
+            return group_phrase(self._opponents[0], self._reading.language) if self._opponents else None
         return _group_phrase(rival, self._reading) if rival.name else self._person_phrase(rival)
 
     def _find_person(self, part: Mapping[str, Any]) -> NounPhrase | None:

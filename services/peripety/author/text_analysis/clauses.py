@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _DUTY, _WISH, _ORDER, _ALSO, _GERUND, _ACT, _MAY = 3.0, 3.0, 3.0, 2.0, 2.0, 1.0, 0.5
 _MOST_WORDS = 18
+_PREDICATES = ("verb", "be", "have", "modal")
 _NEAR = 4
 _NO_ROLE = ("time", "attribute", "state", "feeling", "quantity", "location", "motive", "relation")
 
@@ -171,9 +173,21 @@ class ClauseReader:
             return _ORDER - 0.5 if loose and self._words[place].lemma in self._grammar.goal_verbs else 0
         sentence = self._words[self._find_sentence(place) : place]
         personal = modal.low in self._grammar.words("goals", "personal")
-        if not personal and not any(word.tag == "player" for word in sentence):
+        if (
+            not personal
+            and not any(word.tag == "player" for word in sentence)
+            and not self._owns_subject(modal)
+        ):
             return 0
         return _MAY if modal.low in self._grammar.words("goals", "weak") else _DUTY
+
+    def _owns_subject(self, modal: Word) -> bool:
+        """Return True for a duty of a thing of the player at the start of a sentence: "my ... must"."""
+        end = self._words.index(modal)
+        chunk = find_chunk_at(self._chunks, self._find_sentence(end))
+        is_duty = modal.lemma not in self._grammar.words("goals", "wishes")
+        is_thing = chunk is not None and chunk.definite == "poss" and not chunk.has_class("person")
+        return is_thing and is_duty and chunk is not None and chunk.end == end
 
     def _trust_in_clause(self, place: int) -> float:
         """Return the trust in a verb that other words can part from its modal or its subject."""
@@ -321,6 +335,8 @@ class ClauseReader:
         """Return True for the role of the player; the first subject of a text without a role becomes it."""
         if chunk is self.role_chunk:
             return True
+        if self._speaks_of_player:
+            return False
         opens = self._words[chunk.start].first
         fits = (
             chunk.has_class("person", "group.people", "animal")
@@ -330,6 +346,14 @@ class ClauseReader:
         if self.role is None and opens and fits:
             self.set_role(chunk)
         return self.role is None and opens and not chunk.names if not fits else chunk is self.role_chunk
+
+    @cached_property
+    def _speaks_of_player(self) -> bool:
+        """True if a pronoun of the player is the subject of a verb somewhere."""
+        return any(
+            word.tag == "player" and word.low not in ("us", "me") and after.tag in _PREDICATES
+            for word, after in pairwise(self._words)
+        )
 
     def _is_role_before(self, place: int) -> bool:
         """Return True if the role of the player is the last person before a place in the same sentence."""
@@ -355,8 +379,16 @@ class ClauseReader:
             if loose and after.tag != "particle" and after.low in self._grammar.words("goals", "particles"):
                 particle = after.low
         text = self._write_last(place, end) if self._grammar.verbs_last else self._write(place, end)
+        if self._grammar.code == "zh":
+            text = self._write(self._find_moved(place), place) + text
         phrase = target.to_phrase() if target is not None else None
         return Aim(place, end, trust, Goal(word.lemma, phrase, text, particle), tail)
+
+    def _find_moved(self, place: int) -> int:
+        """Return the place of the object that is before its verb, with its mark; that of the verb without."""
+        moved = self._grammar.words("goals", "moved")
+        clause = range(self._find_clause(place), place)
+        return next((at for at in clause if self._words[at].low in moved), place)
 
     def _build_last(self, place: int, trust: float) -> Aim:
         """Return the goal whose verb ends its clause: its object is before it."""
@@ -448,7 +480,10 @@ class ClauseReader:
         """Return an order as an infinitive whose verb is last."""
         rest = "".join(self._iter_written(place + 1, end)).split()
         separate = self._words[end - 1].tag == "particle"
-        return " ".join([*rest[: len(rest) - separate], self._words[place].lemma])
+        told = " ".join([*rest[: len(rest) - separate], self._words[place].lemma])
+        if end + 1 < len(self._words) and self._words[end].tag == "mark" and self._words[end + 1].tag == "wh":
+            told += "".join(self._iter_written(end, self._find_end(end + 1)))
+        return told
 
     def _iter_written(self, place: int, end: int) -> Iterator[str]:
         seen = self._grammar.pairs("perspective", "words")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from peripety.author.text_analysis.noun_forms import find_gender
 from peripety.author.text_analysis.words import Word, find_classes, find_lemmas
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ _PRONOUNS = ("selas", "selos", "lo", "la", "los", "las", "le", "les", "se", "me"
 _PARTICIPLES = ("ado", "ada", "ados", "adas", "ido", "ida", "idos", "idas")
 _BEFORE_NOUN = ("det", "poss", "num", "adj", "prep", "owner")
 _LEAST_SUFFIX = 4
+_ABSTRACT_ENDS = ("kunde", "ung", "heit", "keit", "ion", "t\u00e4t")
+"""Endings of feminine German nouns that never are persons."""
 _LONGEST = 8
+_PAIR, _LASTING = 2, "\u7740"
 
 
 def _find_noun_classes(word: str, code: str) -> tuple[str, ...]:
@@ -99,7 +103,7 @@ def tag_german(words: Sequence[Word], grammar: Grammar) -> None:
             word.tag = ""
         if word.tag:
             continue
-        word.tag = _choose_german(word, left, right)
+        word.tag = _choose_german(word, left, right, grammar)
         base = word.text if word.tag in ("noun", "name") else word.low
         word.lemma = find_lemmas(base, "de")[-1]
         if word.tag == "noun":
@@ -111,13 +115,14 @@ def tag_german(words: Sequence[Word], grammar: Grammar) -> None:
     _join_german_prefixes(words, grammar)
 
 
-def _choose_german(word: Word, left: Word | None, right: Word | None) -> str:
+def _choose_german(word: Word, left: Word | None, right: Word | None, grammar: Grammar) -> str:
     before = left.tag if left is not None else ""
     base = find_lemmas(word.low, "de")[-1].lower()
     verb = base.endswith(("en", "ern", "eln"))
     if word.is_capitalized:
         takes = right is not None and right.tag in ("det", "poss", "pron", "prep", "player", "adv")
-        if word.first and verb and takes:
+        apart = right is not None and right.low in grammar.words("goals", "particles")
+        if word.first and verb and (takes or apart):
             return "verb"
         if left is not None and (before == "noun" or left.low == "namens") and left.end + 1 == word.start:
             return "name"
@@ -136,7 +141,9 @@ def _find_german_classes(lemma: str) -> tuple[str, ...]:
     suffixes = (lemma[start:] for start in range(max(len(lemma) - _LEAST_SUFFIX + 1, 1)))
     forms = (form for suffix in suffixes for form in (suffix, suffix.removesuffix("in")))
     found = (_find_noun_classes(form.capitalize(), "de") for form in forms if form)
-    return next((classes for classes in found if classes), ())
+    classes = next((classes for classes in found if classes), ())
+    is_abstract = lemma.endswith(_ABSTRACT_ENDS) and find_gender(lemma, "de") == "f"
+    return () if is_abstract and classes[:1] == ("person",) else classes
 
 
 def _join_german_prefixes(words: Sequence[Word], grammar: Grammar) -> None:
@@ -206,6 +213,7 @@ def _find_chinese_tag(part: str, grammar: Grammar) -> str:
         ("noun", part[1:] != "" and part[-1] in offices and bool(find_classes(part, "zh"))),
         ("noun", part in grammar.pairs("times", "units") or part in grammar.pairs("times", "points")),
         ("noun", part in grammar.words("things", "harm")),
+        ("verb", len(part) == _PAIR and part[-1] == _LASTING and part not in grammar.tags),
     )
     found = next((tag for tag, applies in tables if applies), "") or grammar.tags.get(part, "")
     names = find_classes(part, "zh")

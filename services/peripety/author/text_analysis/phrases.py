@@ -253,8 +253,11 @@ class _ChunkReader:
         while self._may_modify(self._place):
             self._read_adjective()
         head = self._place
-        while self._continues():
+        while self._continues() or self._names_a_family():
             word = self._words[self._place]
+            if word.tag == "noun" and self._chunk.names:
+                # The name is that of a family: "the Gamma sisters".
+                self._chunk.nouns, self._chunk.names = [*self._chunk.names], []
             (self._chunk.names if word.tag == "name" else self._chunk.nouns).append(word)
             self._place += 1
         if self._place == head:
@@ -294,6 +297,14 @@ class _ChunkReader:
         harms = self._grammar.words("things", "harm") if self._grammar.code == "zh" else frozenset()
         harm = bool(nouns) and (word.low in harms or nouns[-1].low in harms)
         return not moment and not noun_after and not harm
+
+    def _names_a_family(self) -> bool:
+        """Return True for a plural of persons right after a name with an article."""
+        if self._grammar.code != "en" or not self._has_tag("noun") or self._chunk.definite != "det":
+            return False
+        word, (name, *others) = self._words[self._place], [*self._chunk.names, None]
+        is_plural = word.low != word.lemma and word.classes[:1] == ("person",)
+        return name is not None and others == [None] and not self._chunk.nouns and is_plural
 
     def _may_modify(self, place: int) -> bool:
         """Return True for an adjective, or an adverb before one, that a noun follows."""

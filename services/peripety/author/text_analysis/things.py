@@ -128,25 +128,42 @@ class ThingReader:
         head = chunk.head
         if chunk.names and head.classes and not chunk.has_class("person", "group.people"):
             return self._is_title(chunk)
-        if chunk.is_first_class("person", "group.people"):
-            return chunk.is_first_class("person") or not self._is_after_place(chunk)
+        if chunk.is_first_class("person"):
+            return True
+        if chunk.is_first_class("group.people"):
+            # A thing by its other sense is a group only if it does what persons do.
+            is_thing = self._grammar.code == "en" and "artifact" in head.classes
+            return self._does(chunk) if is_thing else not self._is_after_place(chunk)
         if chunk.has_class("person"):
             return not self._is_after_place(chunk) and (chunk.definite == "poss" or self._acts(chunk))
         if self._is_naming(self._word(chunk.end)):
             return not head.classes
+        return self._is_like_person(chunk)
+
+    def _is_like_person(self, chunk: Chunk) -> bool:
+        """Return True for an unknown noun that the text uses as one of a person."""
+        head = chunk.head
         if chunk.definite == "det" and self._grammar.code != "en" and self._must_not_know(chunk):
             return True
         agent = head.low.endswith(tuple(self._grammar.words("people", "ends")))
         certain = self._acts(chunk) or (self._grammar.code != "en" and chunk.definite in ("num", "poss"))
         return not head.classes and agent and certain
 
+    def _does(self, chunk: Chunk) -> bool:
+        """Return True if a verb of persons alone follows."""
+        after = self._word(chunk.end)
+        return after is not None and after.tag == "verb" and after.classes[:1] in _PERSONAL
+
     def _acts(self, chunk: Chunk) -> bool:
         """Return True if a verb of a person follows."""
         after = self._word(chunk.end)
         if after is None:
             return False
-        personal = after.tag == "verb" and after.classes[:1] in _PERSONAL
-        return personal or after.tag in ("be", "modal") or after.low in self._grammar.words("people", "who")
+        return (
+            self._does(chunk)
+            or after.tag in ("be", "modal")
+            or after.low in self._grammar.words("people", "who")
+        )
 
     def _must_not_know(self, chunk: Chunk) -> bool:
         """Return True if the clause is about what the phrase does not notice, as only persons do."""
@@ -191,7 +208,8 @@ class ThingReader:
 
     def _add_person(self, chunk: Chunk) -> None:
         gap = "" if self._grammar.code == "zh" else " "
-        role = gap.join([*(word.low for word in chunk.nouns[:-1]), chunk.head.lemma]) if chunk.nouns else ""
+        first = (word.text if word.tag == "name" else word.low for word in chunk.nouns[:-1])
+        role = gap.join([*first, chunk.head.lemma]) if chunk.nouns else ""
         if chunk.nouns and self._grammar.code == "de":
             role = chunk.head.lemma
         name, side = chunk.name, find_side(chunk, self._words, self._grammar)

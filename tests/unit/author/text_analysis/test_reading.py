@@ -219,3 +219,55 @@ def test_difficulty_is_no_thing(text: str, difficulty: str) -> None:
     reading = read_text(text)
     assert reading.difficulty == difficulty
     assert not reading.supplies
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "goal"),
+    [
+        (
+            "I watch the alphas. The beta wants to sell the gamma. Find out who took it.",
+            "find_out",
+            "find out",
+        ),
+        ("Win the race against the Vobado sisters.", "outdo", "win the race against the Vobado sisters"),
+        (
+            "F\u0069nde heraus, wer es war, bevor in neun Tagen alles vorbei ist.",
+            "find_out",
+            "herausfinden, wer es war",
+        ),
+        (
+            "Unsere Werkstatt muss in vierzehn Tagen eine Gamma fertig bauen.",
+            "make_ready",
+            "in vierzehn Tagen eine Gamma fertig bauen",
+        ),
+        (
+            "\u8bf7\u5728\u4e03\u5929\u5185\u67e5\u660e\u662f\u8c01\u5e72\u7684\u3002",
+            "find_out",
+            "\u67e5\u660e\u662f\u8c01\u5e72\u7684",
+        ),
+        (
+            "\u8fd8\u4e0b\u7740\u96ea\u3002\u5fc5\u987b\u628a\u5b69\u5b50\u4eec\u5e26\u5230\u90a3\u91cc\u3002",
+            "reach",
+            "\u628a\u5b69\u5b50\u4eec\u5e26\u5230\u90a3\u91cc",
+        ),
+    ],
+)
+def test_the_goal_is_that_of_the_player(text: str, pattern: str, goal: str) -> None:
+    reading = read_text(text)
+    assert reading.goal is not None
+    assert (reading.pattern, reading.goal.text) == (pattern, goal)
+
+
+def test_a_name_and_a_plural_of_persons_are_a_family_that_may_oppose() -> None:
+    (family,) = read_text("Win the race against the Vobado sisters.").people
+    assert (family.role, family.is_group, family.side) == ("Vobado sister", True, "against")
+
+
+def test_a_thing_that_could_be_a_group_is_no_person_unless_it_acts_as_one() -> None:
+    assert not read_text("Get them across. There is a dying battery.").people
+    assert not read_text("Jemand hat drei Urkunden gestohlen.").people
+
+
+def test_persons_are_no_supply_whatever_their_number() -> None:
+    reading = read_text("Debes llegar al refugio con dieciocho ni\u00f1os.")
+    assert not reading.supplies
