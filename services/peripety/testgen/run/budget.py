@@ -28,6 +28,7 @@ _REQUESTS_PER_CALL = 4
 _MAX_EVALUATION_SECONDS = 10.0
 _EVALUATION_SHARE = 0.1
 _BASELINE_SHARE = 0.25
+_BASELINE_SHARE_ALONE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class RunBudget:
         account: the earlier usage.
         now: returns seconds on a monotonic clock.
         is_measured: True if tests are run; calls then leave part of the time for that.
+        is_authored: False if the model writes no tests of the subject; baseline tests then have all the time.
     """
 
     def __init__(
@@ -96,11 +98,13 @@ class RunBudget:
         now: Callable[[], float],
         *,
         is_measured: bool,
+        is_authored: bool = True,
     ) -> None:
         config, budget = order.config, order.budget
         self._account = account
         self._now = now
         self._started_at = now()
+        self._baseline_share = _BASELINE_SHARE if is_authored else _BASELINE_SHARE_ALONE
         self._budget = budget
         self._tokens, self._token_limit_name = _tighter_limit(
             config.max_total_tokens,
@@ -128,8 +132,8 @@ class RunBudget:
 
     @property
     def seconds_for_baseline(self) -> float:
-        """The remaining time for baseline tests in seconds: they take at most a quarter of the limit."""
-        return self._seconds * _BASELINE_SHARE - self.account.worked_seconds
+        """The remaining time for baseline tests in seconds: beside a model, at most a quarter of the limit."""
+        return self._seconds * self._baseline_share - self.account.worked_seconds
 
     @property
     def seconds_for_calls(self) -> float:

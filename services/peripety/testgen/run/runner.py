@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from peripety.core import logging_setup
 from peripety.core.concurrency import closing, shield_until_done
+from peripety.core.config import ProviderName
 from peripety.core.runs.types import public_error
 from peripety.errors import InternalError, PeripetyError, UnavailableError
 from peripety.testgen.evaluation.duplicates import Duplicates
@@ -45,6 +46,7 @@ from peripety.testgen.run.steps import (
     needs_refinement,
     next_step,
 )
+from peripety.testgen.subjects.subject import SubjectKind
 from peripety.testgen.types import REASONING_TOKENS, RunProfile
 
 if TYPE_CHECKING:
@@ -122,7 +124,12 @@ class GenerationRunner:
         self._seen_tests = SeenTests(Duplicates(subject), made)
         self._evaluation = None if subject is None else RunEvaluation(subject, worker, events)
         now = asyncio.get_running_loop().time
-        self._budget = RunBudget(order, account, now, is_measured=subject is not None)
+        # Without a model, rules write tests of scenarios and policies, and none of programs.
+        is_program = subject is not None and subject.kind is SubjectKind.COMMAND
+        is_authored = not (is_program and model is not None and model.provider == ProviderName.OFFLINE.value)
+        self._budget = RunBudget(
+            order, account, now, is_measured=subject is not None, is_authored=is_authored
+        )
         thought_tokens = 0 if model is None else model.thought_tokens
         self._caller = ModelCaller(order, render_system_text(order, subject), self._budget, thought_tokens)
         # With tools, such a model would not reason about its tests.

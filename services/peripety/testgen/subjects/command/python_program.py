@@ -10,9 +10,12 @@ from __future__ import annotations
 import base64
 import importlib.util
 import json
+import os
 import shlex
 import shutil
 import tempfile
+import time
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -255,6 +258,7 @@ class PythonProgram:
         self._mutants = self._sample_mutants()
         self._traced: dict[ProgramInput, _TracedRun | None] = {}
         self._hanging: set[str] = set()
+        self._runs = Counter[str]()
 
     def _add_module(self, key: str, name: str, source: bytes) -> None:
         try:
@@ -350,7 +354,12 @@ class PythonProgram:
         job = {
             "modules": interface.modules,
             "calls": [
-                {**call.to_job(), "arguments": [*self._command.arguments, *call.arguments]} for call in calls
+                {
+                    **call.to_job(),
+                    "arguments": [*self._command.arguments, *call.arguments],
+                    "files": {name: content.decode() for name, content in call.files},
+                }
+                for call in calls
             ],
             "seconds": seconds,
         }
@@ -389,7 +398,8 @@ class PythonProgram:
         """Run the program and then mutants of it; yield each with its output, first the program as None.
 
         A mutant that exceeds its time limit, which follows from the time of the program, is not run again:
-        its exit code is None. If the process ends early, the rest is missing.
+        its exit code is None. Mutants that were run least come first. If the time for one test is over, or
+        the process ends early, the rest is missing.
 
         Args:
             given: the input.
@@ -399,14 +409,21 @@ class PythonProgram:
         imported = () if traced is None else traced.imported
         yield from ((one, _TIMED_OUT) for one in mutant_ids if one in self._hanging)
         left = [one for one in mutant_ids if one not in self._hanging]
+        left.sort(key=lambda one: self._runs[one])
+        began, used = time.monotonic(), _used_seconds()
         for start in range(0, len(left), _MUTANTS_PER_PROCESS):
             batch = left[start : start + _MUTANTS_PER_PROCESS]
+            waited = time.monotonic() - began
+            if waited > _MAX_MUTANT_WAIT or _used_seconds() - used > _MAX_MUTANT_SECONDS:
+                return
+            self._runs.update(batch)
             job = {
                 "modules": imported,
                 "mutants": [self._source_of(one) for one in batch],
                 "read_back": given.read_back,
             }
-            results = self._probe("mutants", job, given, self._timeout * (len(batch) + 2)) or ()
+            limit = min(self._timeout * (len(batch) + 2), self._timeout + _MAX_MUTANT_WAIT - waited)
+            results = self._probe("mutants", job, given, limit) or ()
             for mutant_id, result in zip((None, *batch), results, strict=False):
                 if mutant_id is not None and result["exit_code"] is None:
                     self._hanging.add(mutant_id)
@@ -494,7 +511,18 @@ def _output_of(result: Mapping[str, Any]) -> ProcessOutput:
     return ProcessOutput(result["exit_code"], stdout, stderr, files)
 
 
+def _used_seconds() -> float:
+    """Return the processor time of this process and of the programs that it has run, in seconds."""
+    return sum(os.times()[:4])
+
+
 _MAX_TRACED_RUNS = 256
+_MAX_MUTANT_SECONDS = 20.0
+"""Limit of the processor time for the mutants of one test."""
+
+_MAX_MUTANT_WAIT = 40.0
+"""Limit of the time for them, of programs that wait."""
+
 _FUNCTION_SECONDS = 30.0
 _STEP_SECONDS = 15.0
 """Time limit of each step of the survey of a function, whose processor time is limited as well."""

@@ -7,12 +7,15 @@ checked. Values of environment variables are redacted in the output.
 from __future__ import annotations
 
 import json
+import platform
 import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from datetime import date
+from functools import cache, cached_property
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding
@@ -31,8 +34,6 @@ from peripety.testgen.types import DraftTest, TaskContext, TestStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from peripety.core.mutation_testing import Mutant
     from peripety.testgen.subjects.command.python_program import ProgramCommand
     from peripety.testgen.subjects.command.sandbox import ProcessOutput
@@ -81,6 +82,7 @@ _MAX_SOURCE_CHARACTERS = 60 * 1024
 """Limit of the sources for the author, who should see what the tests run."""
 
 _MAX_OBSERVED_BYTES = 4 * 1024
+_ADDRESS_PATTERN = re.compile(r" at 0x[0-9a-f]{6,}")
 _MAX_ARGUMENTS = 100
 _MAX_ARGUMENT_BYTES = 64 * 1024
 _MAX_FILES = 20
@@ -343,13 +345,18 @@ class CommandSubject:
         return []
 
     def _described(self, draft: DraftTest) -> Iterator[DraftTest]:
-        """Yield a test with the current behaviour as its expectation; none if the command does not end."""
+        """Yield a test with the current behaviour as its expectation.
+
+        None is yielded if the command does not end, or if the output has an address in memory. An output with
+        facts about this machine is not expected.
+        """
         output = self._run_command(draft.body or {})
-        if output.exit_code is None or output.start_error:
+        shown = output.stdout.decode(errors="replace")
+        if output.exit_code is None or output.start_error or _ADDRESS_PATTERN.search(shown):
             return
         yield replace(
             draft,
-            expected_output=output.stdout.decode(errors="replace"),
+            expected_output=None if any(fact in shown for fact in _machine_facts()) else shown,
             reasoning=_DESCRIPTION,
             confidence=1.0,
             body={**(draft.body or {}), "exit_code": output.exit_code},
@@ -407,6 +414,16 @@ class CommandSubject:
         """Return the lines that a run executes by file; None if they cannot be determined."""
         program = self._program
         return None if program is None else program.executed_lines(self._input_of(body))
+
+
+@cache
+def _machine_facts() -> frozenset[str]:
+    """Return texts that differ on another machine, or on another day."""
+    facts = {platform.node(), platform.release(), platform.python_version(), date.today().isoformat()}  # noqa: DTZ011 - as programs print it
+    with suppress(OSError):
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        facts |= {found[1]} if found else set()
+    return frozenset(fact for fact in facts if len(fact) >= MIN_REDACTED_LENGTH and not fact.isalpha())
 
 
 def input_of(body: Mapping[str, Any]) -> ProgramInput:

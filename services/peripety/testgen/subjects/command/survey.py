@@ -342,6 +342,9 @@ def _run_calls(descriptor: int, job: Any) -> None:
         os.mkdir(place)
         work, out, facts = (os.path.join(place, name) for name in ("work", "out", "facts"))
         shutil.copytree(original, work, symlinks=True)
+        for name, content in call["files"].items():
+            with open(os.path.join(work, name), "w", encoding="utf-8", newline="") as file:
+                file.write(content)
         child = os.fork()
         if not child:
             probe.become(work, out, call["stdin"].encode(errors="surrogateescape"))

@@ -47,6 +47,15 @@ _TEXTS = (
 )
 _NUMERIC_TYPES = {"int", "float", "integer", "float range", "integer range", "complex", "Decimal"}
 _FILE_TYPES = {"FileType", "filename", "file", "path", "directory", "Path"}
+_INPUT_FILES = {
+    "input.txt": "ab cd\n1 2\n\nab: 3.5\n",
+    "input.json": '{"ab": [1, 2.5, null], "cd": {"e": "f"}}\n',
+    "input.csv": "ab,cd\n1,x\n2,\n",
+    "input.py": "import os\n\n\ndef ab(cd, *, e=1):\n    return [cd + e, 'f']\n",
+    "empty.txt": "",
+}
+"""Files that a call may read, if the directory has none of its kind."""
+
 _MAX_COMMANDS = 24
 _MAX_TRIED_ARGUMENTS = 3
 
@@ -62,6 +71,7 @@ class Parameter:
         is_number: True if it accepts numbers only.
         values: values that follow from its definition, the most usual first.
         count: the number of values that it takes.
+        is_file: True for the name of a file.
     """
 
     flag: str
@@ -70,6 +80,7 @@ class Parameter:
     is_number: bool
     values: tuple[str, ...]
     count: int = 1
+    is_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +141,10 @@ def _parameter_of(parameter: Mapping[str, Any], files: Sequence[str]) -> Paramet
     kind, name = parameter["type"], parameter["name"] or ""
     is_number = kind in _NUMERIC_TYPES
     values = [*parameter["choices"]]
+    is_file = not values and (kind in _FILE_TYPES or "file" in name or "path" in name)
     if not values:
-        if kind in _FILE_TYPES or "file" in name or "path" in name:
-            values = [*files[:6], "no-such-file"]
+        if is_file:
+            values = [*files[:6], *_INPUT_FILES, "no-such-file"]
         elif is_number:
             limits = [int(float(one)) for one in parameter.get("limits", ()) if one]
             values = [str(one + step) for one in limits for step in (0, -1, 1)] + [*_NUMBERS]
@@ -146,6 +158,7 @@ def _parameter_of(parameter: Mapping[str, Any], files: Sequence[str]) -> Paramet
         is_number,
         tuple(dict.fromkeys(values)),
         parameter["count"],
+        is_file,
     )
 
 
@@ -225,12 +238,19 @@ class _Call:
     arguments: tuple[str, ...]
     options: tuple[str, ...] = ()
     stdin: str = ""
+    content: str | None = None
+    """The content of a file that it reads; None for the usual one."""
 
     def to_candidate(self, goal: str = "") -> CandidateCall:
         # A parser reads an argument that begins with a sign as an option, unless it is a number.
         separator = ("--",) if any(_is_like_option(one) for one in self.arguments) else ()
         given = (*self.form.path, *self.options, *separator, *self.arguments)
-        return CandidateCall(ProgramInput(given, self.stdin.encode()), self.form.path, goal)
+        files = tuple(
+            (name, (content if self.content is None else self.content).encode())
+            for name, content in _INPUT_FILES.items()
+            if name in given
+        )
+        return CandidateCall(ProgramInput(given, self.stdin.encode(), files=files), self.form.path, goal)
 
 
 def _is_like_option(argument: str) -> bool:
@@ -318,7 +338,11 @@ class CandidateCalls:
         for value in values:
             for place, _ in enumerate(base.arguments):
                 parameter = form.arguments[min(place, len(form.arguments) - 1)] if form.arguments else None
-                if parameter is None or value.is_number or not parameter.is_number:
+                if parameter is not None and parameter.is_file:
+                    file = next((name for name in base.arguments if name in _INPUT_FILES), "input.txt")
+                    changed = _with(base.arguments, place, file)
+                    yield replace(base, arguments=changed, content=f"{value.text}\n"), value.goal
+                elif parameter is None or value.is_number or not parameter.is_number:
                     changed = replace(base, arguments=_with(base.arguments, place, value.text))
                     yield changed, value.goal
             if base.stdin:

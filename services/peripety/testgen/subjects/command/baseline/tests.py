@@ -214,9 +214,17 @@ def _command_test(command: DocumentedCommand) -> DraftTest:
 
 def _observed_test(candidate: CandidateCall) -> DraftTest:
     given = candidate.given
-    body = {"arguments": [*given.arguments], "stdin": given.stdin.decode(), "exit_code": None}
+    body: dict[str, Any] = {
+        "arguments": [*given.arguments],
+        "stdin": given.stdin.decode(),
+        "exit_code": None,
+    }
+    if given.files:
+        body["files"] = [{"path": name, "content": content.decode()} for name, content in given.files]
     failed = candidate.result is not None and candidate.result.exit_code != 0
     shown = json.dumps([*given.arguments], ensure_ascii=False)
+    for name, content in given.files:
+        shown += f" with the file {name}: {content.decode()!r}"
     if given.stdin:
         shown += f" with the input {given.stdin.decode()!r}"
     name = to_name(" ".join(given.arguments))
