@@ -132,7 +132,7 @@ class RunBudget:
 
     @property
     def seconds_for_baseline(self) -> float:
-        """The remaining time for baseline tests in seconds: beside a model, at most a quarter of the limit."""
+        """The remaining time for baseline tests in seconds: beside a model, a quarter of the limit."""
         return self._seconds * self._baseline_share - self.account.worked_seconds
 
     @property

@@ -144,3 +144,11 @@ def test_some_of_the_time_is_kept_to_run_tests() -> None:
     assert measured.seconds_for_calls == pytest.approx(54.0)
     long = RunBudget(order("alpha", max_total_seconds=600.0), BudgetAccount(), Clock(), is_measured=True)
     assert long.seconds_for_calls == pytest.approx(590.0)
+
+
+def test_the_baseline_has_a_quarter_of_the_time_beside_a_model_and_most_of_it_alone() -> None:
+    limits = order("alpha", max_total_seconds=100.0)
+    beside = RunBudget(limits, BudgetAccount(), Clock(), is_measured=True)
+    alone = RunBudget(limits, BudgetAccount(), Clock(), is_measured=True, is_authored=False)
+    assert beside.seconds_for_baseline == 25
+    assert alone.seconds_for_baseline == 80

@@ -34,6 +34,7 @@ from peripety.testgen.types import DraftTest, TaskContext, TestStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+
     from peripety.core.mutation_testing import Mutant
     from peripety.testgen.subjects.command.python_program import ProgramCommand
     from peripety.testgen.subjects.command.sandbox import ProcessOutput

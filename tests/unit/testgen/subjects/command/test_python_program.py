@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.testgen.subjects.command.python_program import PythonProgram
+from peripety.testgen.subjects.command import python_program
+from peripety.testgen.subjects.command.python_program import ProgramInput, PythonProgram
 from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.types import TestCase, TestStatus
 
@@ -169,6 +170,19 @@ def test_a_mutant_that_does_not_end_is_run_once(
     for given in ("a", "b"):
         assert subject.kills(case(given, expected="3.28"), [endless]) == {endless}
     assert len(jobs) == 1
+
+
+def test_mutants_of_one_test_have_a_limit_and_those_that_were_run_least_come_first(
+    installed: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(python_program, "_MAX_MUTANT_SECONDS", 0.0)
+    monkeypatch.setattr(python_program, "_MUTANTS_PER_PROCESS", 2)
+    subject = command(installed, directory, "tool.py")
+    assert subject._program is not None
+    ids = [one.mutant_id for one in subject.mutants if one.mutant_id.startswith("measures/lengths.py")][:4]
+    given = ProgramInput(("a",))
+    first, second = ([one for one, _ in subject._program.run_mutants(given, ids)] for _ in range(2))
+    assert (first, second) == ([None, *ids[:2]], [None, *ids[2:]])
 
 
 def test_the_author_is_shown_the_sources_whole_the_most_executed_first(

@@ -285,3 +285,12 @@ def test_a_program_that_cannot_be_written_out_again_has_lines_and_no_mutants() -
 def test_the_lines_of_a_program_are_those_that_its_language_counts() -> None:
     program = PythonModule("p.py", b"a = 1\n\x0c\nb = '\xe2\x80\xa8'\r\nc = 3\n")
     assert [program.line_text(number)[:1] for number in program.lines] == ["a", "b", "c"]
+
+
+def test_a_baseline_test_expects_no_address_and_nothing_about_this_machine() -> None:
+    release = os.uname().release
+    with_address = shell("echo '<Tool object at 0x7f238d4c9e90>'")
+    of_machine = shell(f"echo 'kernel {release}'; exit 3")
+    assert [*with_address.baseline_tests()] == []
+    drafts = [*of_machine.baseline_tests()]
+    assert [(one.expected_output, (one.body or {})["exit_code"]) for one in drafts] == [(None, 3)] * 3

@@ -340,8 +340,8 @@ class CandidateCalls:
                 parameter = form.arguments[min(place, len(form.arguments) - 1)] if form.arguments else None
                 if parameter is not None and parameter.is_file:
                     file = next((name for name in base.arguments if name in _INPUT_FILES), "input.txt")
-                    changed = _with(base.arguments, place, file)
-                    yield replace(base, arguments=changed, content=f"{value.text}\n"), value.goal
+                    arguments = _with(base.arguments, place, file)
+                    yield replace(base, arguments=arguments, content=f"{value.text}\n"), value.goal
                 elif parameter is None or value.is_number or not parameter.is_number:
                     changed = replace(base, arguments=_with(base.arguments, place, value.text))
                     yield changed, value.goal

@@ -90,4 +90,39 @@ def test_files_of_the_directory_are_values_of_parameters_for_files() -> None:
         "is_required": False, "count": 1, "default": "",
     }  # fmt: skip
     (form,) = find_commands([{"path": [], "is_group": False, "parameters": [parameter]}], (), ["data.csv"])
-    assert (form.options[0].flag, form.options[0].values) == ("--input", ("data.csv", "no-such-file"))
+    first, *others = form.options[0].values
+    assert (form.options[0].flag, first, others[-1]) == ("--input", "data.csv", "no-such-file")
+
+
+def test_a_parameter_for_a_file_gets_files_and_the_values_of_the_sources_as_contents() -> None:
+    tried: list[ProgramInput] = []
+
+    def survey(inputs: Sequence[ProgramInput]) -> list[SurveyedCall]:
+        tried.extend(inputs)
+        lines = {"p.py": frozenset({2})}
+        return [SurveyedCall(0, b"", lines, frozenset({number})) for number, _ in enumerate(inputs)]
+
+    parser = {
+        "path": [],
+        "is_group": False,
+        "parameters": [
+            {
+                "flags": [],
+                "name": "filename",
+                "type": "str",
+                "choices": [],
+                "is_flag": False,
+                "is_required": True,
+                "count": 1,
+                "default": "",
+            }
+        ],
+    }
+    functions = SourceFunctions({"p.py": PythonModule("p.py", SOURCE.encode())})
+    forms = find_commands([parser], [], ["own.cfg"])
+    CandidateCalls(forms, functions, find_values(functions, ()), {}, survey).find()
+    contents = {name: content for one in tried for name, content in one.files}
+    assert {*contents} == {"input.txt", "input.json", "input.csv", "input.py", "empty.txt"}
+    assert {("own.cfg",), ("no-such-file",), ("input.json",)} <= {one.arguments for one in tried}
+    assert b"50\n" in {content for one in tried for _, content in one.files}
+    assert ("50",) not in {one.arguments for one in tried}
