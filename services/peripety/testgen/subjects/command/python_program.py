@@ -517,10 +517,10 @@ def _used_seconds() -> float:
 
 
 _MAX_TRACED_RUNS = 256
-_MAX_MUTANT_SECONDS = 20.0
+_MAX_MUTANT_SECONDS = 10.0
 """Limit of the processor time for the mutants of one test."""
 
-_MAX_MUTANT_WAIT = 40.0
+_MAX_MUTANT_WAIT = 20.0
 """Limit of the time for them, of programs that wait."""
 
 _FUNCTION_SECONDS = 30.0

@@ -225,7 +225,10 @@ class CandidateCall:
         """The facts that it shows, with its goal and its output as further ones."""
         if self.result is None:
             return frozenset()
-        shown = f"{self.command} {self.result.exit_code} {self.result.stdout[:200]!r}"
+        code, output = self.result.exit_code, self.result.stdout
+        # The text of an error usually repeats the argument, so its kind is the fact.
+        fact = output if code == 0 else output.partition(b":")[0]
+        shown = f"{self.command} {code} {fact[:200]!r}"
         own = {zlib.crc32(f"{self.command} {self.goal}".encode())} if self.goal else set()
         return self.result.features | own | {zlib.crc32(shown.encode())}
 

@@ -30,6 +30,15 @@ def test_the_next_call_is_the_one_that_shows_most_that_is_new() -> None:
     assert [*choose(calls)] == [1, 2]
 
 
+def test_errors_of_one_kind_are_one_fact_and_outputs_are_not() -> None:
+    def call(name: str, code: int, output: bytes) -> CandidateCall:
+        return CandidateCall(ProgramInput((name,)), (), result=SurveyedCall(code, output, {}, frozenset()))
+
+    errors = [call("a", 1, b"OSError: a"), call("b", 1, b"OSError: b"), call("c", 1, b"ValueError: c")]
+    assert [*choose(errors)] == [0, 2]
+    assert [*choose([call("a", 0, b"x: a"), call("b", 0, b"x: b")])] == [0, 1]
+
+
 def test_calls_without_a_result_are_not_chosen() -> None:
     assert [*choose([CandidateCall(ProgramInput(()), ())])] == []
 
