@@ -22,7 +22,7 @@ from peripety.core.concurrency import closing
 from peripety.engine import DryRunReport
 from peripety.errors import FailedPreconditionError, PeripetyError
 from peripety.scenario.certificate.types import Rate
-from peripety.scenario.dry_run.simulation import SimulationRunner
+from peripety.scenario.dry_run.simulation import SimulationRunner, replace_deal
 from peripety.scenario.types import DryRunOptions
 from peripety.session.turn_transaction import TurnTransaction, replay_turn
 from peripety.session.validation import check_forecast_request, check_known_actions, check_ongoing
@@ -261,7 +261,7 @@ def _list_possible_snapshots(
         seen.append(told)
     fitting = []
     for dealt in _list_deals(program.spec["deal"], seed, len(records)):
-        snapshot = _with_deal(start, dealt)
+        snapshot = replace_deal(start, dealt)
         if _visible_start(program, view, snapshot) != seen[0]:
             continue
         try:
@@ -292,18 +292,6 @@ def _list_deals(
         )
         for number in range(most)
     ]
-
-
-def _with_deal(snapshot: bytes, dealt: Sequence[tuple[str, Any]]) -> bytes:
-    """Return a snapshot of turn 0 with other values of the deals."""
-    value = engine.loads(snapshot)
-    for path, literal in dealt:
-        *holders, last = engine.parse_path(path)[1:]
-        holder = value["state"]
-        for segment in holders:
-            holder = holder[segment]
-        holder[last] = literal
-    return engine.canonicalize(value)
 
 
 def _visible_start(program: Program, view: ViewerProjection, snapshot: bytes) -> Any:

@@ -188,6 +188,29 @@ def test_the_text_of_a_clue_follows_the_deal(core: Backend) -> None:
     assert told == {("first", WORDS["first"]), ("second", WORDS["second"])}
 
 
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [([6, 7.5], {"6": "six", "7.5": "more"}), ([True, False], {"true": "yes", "false": "no"})],
+)
+def test_the_text_of_a_clue_follows_a_deal_of_numbers_or_booleans(
+    core: Backend, values: list[Any], texts: Json
+) -> None:
+    program, _ = on(
+        core,
+        actions=[action("search", [{"op": "reveal", "clue": "mark"}])],
+        deal=[{"id": "owner", "path": "state.hidden.owner", "values": values}],
+        clues={"mark": {"text": {"deal": "owner", "texts": texts}}},
+        statements={},
+        win_conditions=[],
+    )
+    told = set()
+    for seed in range(8):
+        state = program.new_state(seed)
+        program.act(state, "search")
+        told.add((state.tree()["hidden"]["owner"], state.tree()["clues"]["mark"]))
+    assert told == {(value, texts[json.dumps(value)]) for value in values}
+
+
 def test_a_clue_is_revealed_by_events_and_schedules_as_well(core: Backend) -> None:
     reveal = {"op": "reveal", "clue": "odd key"}
     later = {"op": "schedule", "id": "s", "after": 1, "effects": [reveal]}
@@ -462,6 +485,7 @@ def adding(*effects: Json, **parts: Any) -> Callable[[Json], Any]:
         (lambda d: d["places"]["near"].update(exits=["none"]), ("UNKNOWN_PLACE", "/places/near/exits/0")),
         (lambda d: d["entities"][0].update(place="none"), ("UNKNOWN_PLACE", "/entities/0/place")),
         (lambda d: d["clues"]["mark"]["text"].update(deal="none"), ("UNKNOWN_DEAL", "/clues/mark/text/deal")),
+        (lambda d: d["deal"][0].update(values=["first", ["a"]]), ("UNKNOWN_DEAL", "/clues/mark/text/deal")),
         (
             lambda d: d["clues"]["mark"]["text"]["texts"].pop("second"),
             ("MISSING_KEY", "/clues/mark/text/texts"),
@@ -611,6 +635,23 @@ def test_the_values_of_a_deal_are_legal_parameters(solution: Json, found: list[t
     document["state"]["k"] = 1
     document["deal"].append({"id": "odd", "path": "state.k", "values": [1, 2]})
     assert codes(document) == [*found, ("BAD_STEP", "/solutions/0/steps/0/otherwise/params")]
+
+
+def test_a_solution_names_deals_with_a_limited_number_of_combinations() -> None:
+    steps = [
+        {"action": "accuse", "params": {"name": {"deal": f"d{number}"}}, "otherwise": "skip"}
+        for number in range(4)
+    ]
+    document = solved(solutions=[{"id": "s", "steps": steps}])
+    for number in range(4):
+        document["state"][f"k{number}"] = "first"
+        values = ["first", "second", *(f"v{value}" for value in range(3))]
+        document["deal"].append({"id": f"d{number}", "path": f"state.k{number}", "values": values})
+    assert ("TOO_MANY_DEALS", "/solutions/0") in codes(document)
+    for deal in document["deal"][1:]:
+        deal["values"] = ["first", "second"]
+    assert codes(document) == []
+    assert len(lower(document).spec["solutions"]) == 16
 
 
 # --- craft ---

@@ -45,7 +45,7 @@ def test_every_operation_is_named(op: str) -> None:
         '`"clock": {"turn": "3h"}`',
         '"by"?: entity',
         "`measured` has a line for each player",
-        "`ignored` lists\nchanges",
+        "`ignored` lists changes",
     ],
 )
 def test_what_is_demanded_is_said(demand: str) -> None:

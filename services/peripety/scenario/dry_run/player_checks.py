@@ -4,17 +4,17 @@ The fail rate of a player without skill shows the cost of chance and neglect. It
 thinks can win, or if a winner has anything to do. From version 1.1 on, these players show it:
 
 - With `solutions`, `par` follows them, `curious` tries everything once and `idle` does nothing. A solution
-  wins often, trying everything wins sometimes, and doing nothing hardly ever wins. `curious` does not read:
-  where a choice among n is irreversible, it is right in one case of n at best, so the least rate is that
-  share of what is advised for other documents. It takes an irreversible step at any time, and does not
-  repeat what helps. So only a tenth of the advised rate is required: the way can be found. A document that
-  demands reading is not made easier for a player who does not. Where nothing is hidden, a win of a player
-  who looks ahead counts as well. If `par` does worse than such a player, the steps are wrong and not the
-  numbers, and this is the only finding about both.
+  wins often, without a guess about what is hidden: this shows that the scenario can be won by reading. Trying
+  everything wins sometimes, and never often. Doing nothing hardly ever wins. `curious` does not read, takes a final step at any time, and does not repeat
+  what helps. So its least rate is advice: a document that demands reading is not made easier for a player who
+  does not. Where the win depends on a choice among n, it is right in one case of n at best, and the advice is
+  less. Where nothing is hidden, a win of a player who looks ahead counts as well.
+  If `par` does worse than such a player, the steps are wrong and not the numbers, and this is the only
+  finding about both.
 - Without, `greedy` and `planner` look ahead, and lose neither rarely nor often; `idle` loses.
 
-Each rate is compared with its limits as the gate compares the fail rate: a sequential test in blocks, where
-the point estimate decides at the maximum number of runs.
+Each rate is compared with its limits as the gate compares the fail rate: a sequential test in blocks. If the
+test is open at the maximum number of runs, a limit inside the interval of the rate is not missed.
 
 A document of version 1.0 must only not be won at once, and only while it is generated (`check_new_document`).
 """
@@ -37,7 +37,7 @@ from peripety.scenario.dry_run.player_texts import (
 )
 from peripety.scenario.dry_run.rate_interval import ThresholdSide, compare_to_threshold, rate_interval
 from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
-from peripety.scenario.dry_run.solution_trace import trace_solutions
+from peripety.scenario.dry_run.solution_trace import find_guesses, trace_solutions
 from peripety.scenario.types import DryRunOptions
 
 if TYPE_CHECKING:
@@ -122,8 +122,6 @@ _LOGIC = {
 _CURIOUS_AT_LEAST = 0.15
 _CURIOUS_AT_MOST = 0.5
 _IDLE_AT_MOST = 0.05
-# The share of the advised rate that is required.
-_REQUIRED_SHARE = 0.1
 
 
 def _limits_with_solutions(spec: dict[str, Any]) -> tuple[PlayerLimit, ...]:
@@ -131,14 +129,13 @@ def _limits_with_solutions(spec: dict[str, Any]) -> tuple[PlayerLimit, ...]:
     decision = find_decision(spec)
     if decision is not None:
         name, count = decision
-        # The share of a rate of 50 % that is required of a document without such a choice.
+        # The share of a rate of 50 % that is advised for a document without such a choice.
         rate = min(_CURIOUS_AT_LEAST, _CURIOUS_AT_LEAST / _CURIOUS_AT_MOST / count)
-        reason = f"'{name}' is an irreversible choice among {count}, so trying is right in 1 of {count}"
+        reason = f"the win depends on '{name}', a choice among {count}, so trying is right in 1 of {count}"
         least = replace(least, rate=rate, reason=reason if rate < _CURIOUS_AT_LEAST else "")
     return (
         _at_least("SOLUTION_FAILS", "/solutions", "par", "won", 0.6),
         replace(_at_most("SOLUTION_CERTAIN", "/solutions", "par", "won", 0.95), severity=Severity.WARNING),
-        replace(least, rate=least.rate * _REQUIRED_SHARE),
         replace(least, severity=Severity.WARNING),
         _at_most("CURIOUS_WINS", "/actions", "curious", "won", _CURIOUS_AT_MOST),
         _at_most("IDLE_WINS", "/win_conditions", "idle", "won", _IDLE_AT_MOST),
@@ -208,9 +205,9 @@ async def check_players(
     if any(players.reach_least(report) for report in foreseeing):
         missed = [limit for limit in missed if limit.code != "CURIOUS_LOSES"]
     figures = [players.describe(limits, missed, report) for report in reports.values()]
-    required = {limit.code for limit in missed if limit.severity is Severity.ERROR}
-    missed = [limit for limit in missed if limit.severity is Severity.ERROR or limit.code not in required]
     findings: list[Finding] = []
+    if has_solutions:
+        findings += await players.find_guesses(reports["par"])
     if any(limit.code == "SOLUTION_FAILS" for limit in missed):
         figures.append(await players.trace(reports["par"]))
         better = players.find_better(reports["par"], reports["curious"], foreseeing)
@@ -229,10 +226,10 @@ async def check_players(
 
 
 def find_decision(spec: dict[str, Any]) -> tuple[str, int] | None:
-    """Return the action with the most values of an irreversible choice, and their number.
+    """Return the action with the most values of a choice that a win depends on, and their number.
 
     Such an action has a parameter of texts or a boolean, and writes a path that a win condition reads. It
-    happens once, or also writes a path that a loss condition reads.
+    happens once, or also writes a path that a loss condition reads: a wrong value has a price.
     """
     lowered = lower(spec).spec
     won, lost = (
@@ -394,6 +391,11 @@ class _Players:
         )
         return Finding("SOLUTION_MISLEADS", "/solutions", message)
 
+    async def find_guesses(self, par: DryRunReport) -> list[Finding]:
+        """Return a warning if moves of the solutions depend on what a player cannot know yet."""
+        found = await self._workers.run(find_guesses, self._program, par)
+        return [found] if found else []
+
     async def trace(self, par: DryRunReport) -> str:
         """Return a line about illegal steps of the solutions, and those before which runs are lost."""
         return await self._workers.run(trace_solutions, self._program, par)
@@ -450,7 +452,9 @@ class _Players:
         return compare_to_threshold(limit.count(self._program, report), report.runs, limit.rate)
 
     def is_missed(self, limit: PlayerLimit, report: DryRunReport) -> bool:
-        """Return True if the test and the estimate miss a limit; the estimate decides an open test."""
-        rate = limit.count(self._program, report) / report.runs
-        estimated = rate < limit.rate if limit.missed is ThresholdSide.BELOW else rate > limit.rate
-        return estimated and self._side(limit, report) in {limit.missed, None}
+        """Return True if the test, or the interval of a test that is still open, misses a limit."""
+        side = self._side(limit, report)
+        if side is not None:
+            return side is limit.missed
+        low, high = rate_interval(limit.count(self._program, report), report.runs)
+        return high < limit.rate if limit.missed is ThresholdSide.BELOW else low > limit.rate

@@ -6,12 +6,13 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from peripety import engine
 from peripety.core import call_context
 from peripety.core.concurrency import closing
 from peripety.errors import InternalError, ResourceExhaustedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
     from peripety.core.concurrency import Executor
     from peripety.engine import DryRunReport, Persona
@@ -182,3 +183,15 @@ class SimulationRunner:
         is_cheaper = before is None or self._seconds_per_run < before / 2
         self._worth_trying = min(runs * _GROWTH, _LOCKSTEP_RUNS) if is_cheaper else 1
         return report
+
+
+def replace_deal(snapshot: bytes, dealt: Iterable[tuple[str, Any]]) -> bytes:
+    """Return a snapshot of turn 0 with other values of deals, each with its path."""
+    value = engine.loads(snapshot)
+    for path, literal in dealt:
+        *holders, last = engine.parse_path(path)[1:]
+        holder = value["state"]
+        for segment in holders:
+            holder = holder[segment]
+        holder[last] = literal
+    return engine.canonicalize(value)

@@ -1,8 +1,12 @@
-"""Trace of the solutions of a document: which of their steps are not legal, and what ends the runs.
+"""Trace of the solutions of a document: their illegal steps, what ends the runs, and moves that are guesses.
 
 The rates of the persona `par` do not show where a solution goes wrong. Here its moves are made one by one, so
 that each rejected step and each loss has a turn. The result names steps and conditions: it is for the author
 alone.
+
+A solution may follow what was dealt. Its wins show that a reader can win only if the player can know the
+truth by then: two games that have looked the same so far have to get the same move, whatever is hidden in
+them. So games are compared that differ in one deal only, with the same chance.
 """
 
 from __future__ import annotations
@@ -16,7 +20,8 @@ from peripety import engine
 from peripety.author.rule_text import describe_expression
 from peripety.engine.lowering import lower
 from peripety.engine.rng import run_seed
-from peripety.errors import PeripetyError
+from peripety.errors import Finding, PeripetyError, Severity
+from peripety.scenario.dry_run.simulation import replace_deal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +30,12 @@ if TYPE_CHECKING:
 
 RUNS = 64
 """The number of traced runs."""
+
+_COMPARED_RUNS = 3
+"""The number of dealt games that are compared with others."""
+
+_MAX_COMPARED = 6
+"""The number of games that each of them is compared with."""
 
 _MAX_TOLD = 2
 # A step that is seldom illegal is not what goes wrong.
@@ -57,6 +68,101 @@ def trace_solutions(program: Program, report: DryRunReport) -> str:
     told = [*islice(tries.describe_vain(), _MAX_TOLD)]
     told += [*_describe(illegal, "a turn is lost at {}, which is not legal,"), *_describe(lost, "lost by {}")]
     return f"steps in {RUNS} runs: {'; '.join(told)}" if told else ""
+
+
+def find_guesses(program: Program, report: DryRunReport) -> Finding | None:
+    """Return a warning if the solutions use what was dealt before the player can know it.
+
+    Args:
+        program: a scenario with solutions.
+        report: runs of the persona `par`; the deals and the chance are those of its first ones.
+
+    Returns:
+        None without such a move, without a deal, and for a document that hides paths by `visibility`.
+    """
+    if "deal" not in program.spec or "visibility" in program.spec:
+        return None
+    solutions = lower(program.spec).spec["solutions"]
+    guesses: Counter[tuple[str, str]] = Counter()
+    turns: dict[tuple[str, str], list[int]] = {}
+    for number in range(_COMPARED_RUNS):
+        start = program.new_state(run_seed(report.seed, report.first_run + number))
+        games = [
+            _play_in_view(program, state, solutions, number, report.horizon)
+            for state in _vary_deals(program, start)
+        ]
+        first = _find_guess(games[0], games[1:])
+        if first is not None:
+            guesses[first[1:]] += 1
+            turns.setdefault(first[1:], []).append(first[0])
+    if not guesses:
+        return None
+    ((taken, other), _), *_ = guesses.most_common(1)
+    message = (
+        f"in {guesses.total()} of {_COMPARED_RUNS} games a move of the solutions is a guess: in turn"
+        f" {min(turns[taken, other])} it is {taken}, and {other} in a game that has looked the same to the"
+        " player so far and hides another truth"
+    )
+    return Finding("SOLUTION_GUESSES", "/solutions", message, Severity.WARNING)
+
+
+def _vary_deals(program: Program, start: State) -> Iterator[State]:
+    """Yield a dealt state, and states that differ from it in the value of one deal."""
+    snapshot, tree = start.to_json(), {"state": start.tree()}
+    changes = [
+        (deal["path"], value)
+        for deal in program.spec["deal"]
+        for value in deal["values"]
+        if value != engine.evaluate({"var": deal["path"]}, tree)
+    ]
+    yield start
+    step = max(1, len(changes) // _MAX_COMPARED)
+    for change in changes[::step][:_MAX_COMPARED]:
+        yield program.load_state(replace_deal(snapshot, [change]))
+
+
+def _play_in_view(
+    program: Program,
+    state: State,
+    solutions: Sequence[dict[str, Any]],
+    number: int,
+    horizon: int,
+) -> list[tuple[bytes, str]]:
+    """Play a game; return for each turn what the player sees before it, and the move."""
+    fitting = [solution for solution in solutions if _is_for(program, state, solution)]
+    steps = fitting[number % len(fitting)]["steps"] if fitting else []
+    trace = _Trace(program, state, steps, _Tries(program))
+    shown: list[tuple[bytes, str]] = []
+    while state.status.kind == "ongoing" and state.turn < horizon:
+        before = _show(program, state)
+        shown.append((before, trace.move()))
+        program.step(state)
+    return shown
+
+
+def _show(program: Program, state: State) -> bytes:
+    """Return the state without what is hidden from whoever plays."""
+    playable = {entity["id"] for entity in program.spec.get("entities", []) if entity.get("playable")}
+    tree = {key: value for key, value in state.tree().items() if key != "hidden"}
+    private = tree.pop("private", None) or {}
+    return engine.canonicalize([tree, {key: value for key, value in private.items() if key in playable}])
+
+
+def _find_guess(
+    game: Sequence[tuple[bytes, str]], others: Sequence[Sequence[tuple[bytes, str]]]
+) -> tuple[int, str, str] | None:
+    """Return the first turn with another move in a game that looks the same, and both moves."""
+    found: list[tuple[int, str, str]] = []
+    for other in others:
+        for turn, ((seen, move), (also_seen, also_moved)) in enumerate(
+            zip(game, other, strict=False), start=1
+        ):
+            if seen != also_seen:
+                break
+            if move != also_moved:
+                found.append((turn, move, also_moved))
+                break
+    return min(found, default=None)
 
 
 def _describe(found: dict[str, list[int]], text: str) -> Iterator[str]:
@@ -173,22 +279,25 @@ class _Trace:
     def play(self, horizon: int) -> None:
         """Play a run to its end."""
         while self._state.status.kind == "ongoing" and self._state.turn < horizon:
-            self._move()
+            self.move()
             self._program.step(self._state)
 
-    def _move(self) -> None:
+    def move(self) -> str:
+        """Make the next move of the solution, and return its text; `wait` if it makes none."""
         for _ in self._steps:
             step, following = self._steps[self._next], (self._next + 1) % len(self._steps)
             is_due = _is_for(self._program, self._state, step)
             if is_due and self._act(step):
                 self._next = following
-                return
+                return _describe_move(step)
             otherwise = step.get("otherwise", "wait" if is_due else "skip")
             if otherwise != "skip":
-                if otherwise == "wait" or not self._act(otherwise):
-                    self.illegal.setdefault(self._name(self._next), self._state.turn + 1)
-                return
+                if otherwise != "wait" and self._act(otherwise):
+                    return _describe_move(otherwise)
+                self.illegal.setdefault(self._name(self._next), self._state.turn + 1)
+                return "wait"
             self._next = following
+        return "wait"
 
     def _act(self, move: dict[str, Any]) -> bool:
         before = self._state.fork()
@@ -198,3 +307,9 @@ class _Trace:
 
     def _name(self, index: int) -> str:
         return f"step {index + 1} '{self._steps[index]['action']}'"
+
+
+def _describe_move(move: dict[str, Any]) -> str:
+    """Return an action with its parameters."""
+    params = ", ".join(f"{name}: {value}" for name, value in move.get("params", {}).items())
+    return f"'{move['action']}'{f' ({params})' if params else ''}"

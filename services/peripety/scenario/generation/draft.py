@@ -207,10 +207,10 @@ class SpecDraft:
         self.document, self.evaluation = judgement.document, judgement
         slips = self._history.filter_new_slips(merged.findings)
         self.slips = (*(answer.findings if answer.is_truncated else ()), *slips)
-        # In simulation any part can affect any other, and after a rollback other parts may need a change,
-        # too.
-        is_open = judgement.depth > EvaluationDepth.RULES or undone == _WHOLE_DOCUMENT
-        self._scope = EVERYTHING if is_open else scope_of_findings(self.document, self._errors())
+        # The cause of a finding about rules can be in another part, and after a rollback others may need a
+        # change, too.
+        is_open = judgement.depth > EvaluationDepth.FORM or undone == _WHOLE_DOCUMENT
+        self._scope = EVERYTHING if is_open else scope_of_findings(self.document, self.findings)
         if not judgement.errors:
             self._passed = judgement, self.slips
         left_out = (*merged.left_out, *(slip.path for slip in merged.findings if slip not in slips))
@@ -243,9 +243,6 @@ class SpecDraft:
     def _with_fixed_members(self, value: Any) -> Any:
         """Return an answer with the fixed members."""
         return {**value, **self._fixed} if isinstance(value, dict) else value
-
-    def _errors(self) -> Sequence[Finding]:
-        return (*self.slips, *(self.evaluation.errors if self.evaluation else ()))
 
     async def _evaluate_without_regressions(
         self,

@@ -46,21 +46,16 @@ if TYPE_CHECKING:
 _MIN_RISK = 0.1
 
 _REJECTING_WARNINGS = frozenset(
-    {"NEVER_WON", "CHOICES_DO_NOT_MATTER", "LOST_AT_ONCE", "WON_AT_ONCE", "DEAL_IN_PRECONDITION"}
+    {
+        *("NEVER_WON", "CHOICES_DO_NOT_MATTER", "LOST_AT_ONCE", "WON_AT_ONCE"),
+        *("DEAL_IN_PRECONDITION", "SOLUTION_GUESSES"),
+    }
 )
 """Warnings that reject a new document, although a registered scenario may have them."""
 
 
 _TRIED = frozenset(
-    {
-        "SOLUTION_FAILS",
-        "CURIOUS_LOSES",
-        "CURIOUS_WINS",
-        "IDLE_WINS",
-        "SKILL_TOO_SAFE",
-        "SKILL_IN_VAIN",
-        "IDLE_SURVIVES",
-    }
+    {"SOLUTION_FAILS", "CURIOUS_WINS", "IDLE_WINS", "SKILL_TOO_SAFE", "SKILL_IN_VAIN", "IDLE_SURVIVES"}
 )
 """Findings about players that other numbers may resolve."""
 
@@ -210,7 +205,7 @@ class SpecEvaluator:
             refused = {finding.code for finding in filter_errors(trial.verdict.players)}
             # The reference core would take minutes.
             if refused & _TRIED and engine.BACKEND == "native":
-                reached = replace(reached, trials=await try_numbers(trial.program, refused, self._workers))
+                reached = replace(reached, trials=await try_numbers(trial.program, self._workers))
             depth = EvaluationDepth.CERTIFICATE
             if reached.errors or self._level < ValidationLevel.CERTIFICATE:
                 yield reached

@@ -12,7 +12,6 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.spec_sections import DIVIDED, SECTIONS, PartName, join_parts, part_name_at, split_parts
@@ -32,10 +31,6 @@ if TYPE_CHECKING:
 
 
 _BUDGET = "negativity_budget"
-# The sections that a remedy may change beside the part with the finding.
-_REMEDIED_IN: Mapping[str, tuple[PartName, ...]] = MappingProxyType(
-    {"UNKNOWN_PLACE": (("entities",), ("places",))}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +48,13 @@ EVERYTHING = EditScope(frozenset({()}))
 
 
 def scope_of_findings(document: Any, findings: Iterable[Finding]) -> EditScope:
-    """Return the parts with findings, and those that their remedies change.
+    """Return the parts with findings.
 
     A missing part adds nothing, because new parts may always be added.
     """
-    found = [finding for finding in findings if not _is_missing_part(finding)]
-    names = {_part_name(document, finding) for finding in found}
-    return EditScope(frozenset(names.union(*(_REMEDIED_IN.get(finding.code, ()) for finding in found))))
+    return EditScope(
+        frozenset(_part_name(document, finding) for finding in findings if not _is_missing_part(finding))
+    )
 
 
 def _is_missing_part(finding: Finding) -> bool:

@@ -29,7 +29,7 @@ from peripety.scenario.dry_run.player_texts import format_rate
 from peripety.scenario.dry_run.rate_interval import ThresholdSide
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from peripety.core.concurrency import Executor
     from peripety.engine import Persona, Program
@@ -82,31 +82,25 @@ class _Trial:
         return round(self.distance, 2), sum(moves)
 
 
-async def try_numbers(program: Program, refused: Collection[str], workers: Executor) -> tuple[str, ...]:
+async def try_numbers(program: Program, workers: Executor) -> tuple[str, ...]:
     """Return a line about each of the most useful changes of numbers; none if no change is useful.
 
     The trials of one number are one piece of work, between which it can be cancelled.
 
     Args:
         program: a scenario with rates of players outside their bands.
-        refused: the codes of the findings about players. Without one about it, the curious persona may stay
-            below its band.
         workers: runs the trials.
     """
-    return await _NumberTrials(program, refused, workers).describe_best()
+    return await _NumberTrials(program, workers).describe_best()
 
 
 class _NumberTrials:
-    def __init__(self, program: Program, refused: Collection[str], workers: Executor) -> None:
+    def __init__(self, program: Program, workers: Executor) -> None:
         self._workers = workers
         self._spec = program.spec
         least = program.spec["negativity_budget"]["min_fail_rate"]
         budget = PlayerLimit("TOO_EASY", "", "random", "lost", least, ThresholdSide.BELOW)
-        players = [
-            limit
-            for limit in list_limits(program.spec)
-            if limit.severity is Severity.ERROR and (limit.code in refused or limit.code != "CURIOUS_LOSES")
-        ]
+        players = [limit for limit in list_limits(program.spec) if limit.severity is Severity.ERROR]
         self._limits = [*players, budget]
         self._advised = [limit for limit in list_limits(program.spec) if limit.severity is not Severity.ERROR]
         numbers = [*_list_thresholds(program.spec), *select_for_balance(program.spec)]

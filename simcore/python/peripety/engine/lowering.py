@@ -50,7 +50,7 @@ CONDITIONS = {"known": "clues", "broken": "statements"}
 """The operators of conditions, each with the section of its operand."""
 RESERVED_PREFIX = "lowered:"
 """The beginning of the names of derived values."""
-MAX_SOLUTIONS = 64
+MAX_SOLUTIONS = 512
 """The greatest number of solutions that one is replaced by; one that needs more remains as it is."""
 SCHEDULE_PREFIX = "promise:"
 """The beginning of the ids of schedules."""
@@ -146,6 +146,16 @@ def list_subjects(subject: Any, params: Mapping[str, Any]) -> list[str]:
     if isinstance(subject, str):
         return [subject]
     return list_options({"params": params}, subject["param"])
+
+
+def dealt_key(value: Any) -> str | None:
+    """Return the key of the text for a value of a deal: a text itself, a number or a boolean as in JSON.
+
+    None for a list, an object or null, which have no such text.
+    """
+    if isinstance(value, str):
+        return value
+    return canonicalize(value).decode() if isinstance(value, bool | int | float) else None
 
 
 def list_dealt_params(solution: Mapping[str, Any]) -> list[str]:
@@ -355,7 +365,7 @@ class _Lowerer:
         if not options:
             return _nothing()
         texts = {option: self._text_by_deal(entries[option]["text"]) for option in options}
-        text = _choose_text({"var": f"params.{name}"}, texts)
+        text = _choose_text({"var": f"params.{name}"}, [*texts.items()])
         return _set(f"state.{section}[params.{name}]", gained.derive(f"{key}s:{name}", text))
 
     def _text_by_deal(self, text: Any) -> Any:
@@ -364,7 +374,10 @@ class _Lowerer:
             return text
         if not text["texts"] or text["deal"] not in self._deals:
             return ""
-        return _choose_text({"var": self._deals[text["deal"]]["path"]}, text["texts"])
+        deal = self._deals[text["deal"]]
+        values = {dealt_key(value): value for value in deal["values"]}
+        pairs = [(values.get(key, key), told) for key, told in text["texts"].items()]
+        return _choose_text({"var": deal["path"]}, pairs)
 
     # --- solutions ---
 
@@ -514,9 +527,9 @@ def iter_conditions(logic: Any, place: str) -> Iterator[tuple[str, str, str]]:
                 yield from iter_conditions(operand, f"{place}{format_pointer([operator])}")
 
 
-def _choose_text(chosen: dict[str, Any], texts: Mapping[str, Any]) -> Any:
+def _choose_text(chosen: dict[str, Any], texts: Sequence[tuple[Any, Any]]) -> Any:
     """Return the text for the value of an expression; the last one is for all other values."""
-    *others, (_, last) = texts.items()
+    *others, (_, last) = texts
     tested = [part for value, told in others for part in ({"===": [chosen, value]}, told)]
     return {"if": [*tested, last]} if tested else last
 

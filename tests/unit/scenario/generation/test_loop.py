@@ -467,8 +467,8 @@ async def test_parts_that_are_missing_are_supplied_by_the_next_answer() -> None:
     assert done.manuscript.document == {**whole, **FIXED}
 
 
-async def test_only_the_parts_that_are_wrong_are_replaced() -> None:
-    first = spec(actions=[action("one"), bad("two")])
+async def test_only_the_parts_of_wrong_form_are_replaced() -> None:
+    first = spec(actions=[action("one"), {**action("two"), "effects": [{"op": "sink"}]}])
     answer = {"actions": [{**action("one"), "name": "Changed"}, action("two"), action("three")]}
     done = await wrote(first, answer)
     assert done.writer.is_done
@@ -479,12 +479,21 @@ async def test_only_the_parts_that_are_wrong_are_replaced() -> None:
 
 
 async def test_the_model_is_told_what_was_left_out() -> None:
-    first = spec(actions=[action("one"), bad("two")])
+    first = spec(actions=[action("one"), {**action("two"), "effects": [{"op": "sink"}]}])
     answer = {"actions": [{**action("one"), "name": "Changed"}, bad("two", "state.yy")]}
     done = await wrote(first, answer, {"actions": [action("two")]})
     assert done.writer.is_done
     assert done.told(2)["ignored"] == ["/actions/one"]
     assert [finding["part"] for finding in done.told(2)["findings"]] == ["/actions/two"]
+
+
+async def test_a_finding_about_a_rule_opens_all_parts() -> None:
+    """Its cause may be elsewhere: here the path is missing in the state."""
+    first = spec(actions=[action("one"), bad("two")])
+    done = await wrote(first, {"actions": [{**action("one"), "name": "Changed"}, action("two")]})
+    assert done.writer.is_done
+    assert done.manuscript.document["actions"][0]["name"] == "Changed"
+    assert not any(remark.startswith("ignored") for remark in done.remarks())
 
 
 async def test_the_conversation_only_grows_and_system_text_and_schema_stay() -> None:

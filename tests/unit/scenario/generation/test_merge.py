@@ -126,13 +126,6 @@ def test_a_scope_holds_the_parts_that_findings_are_about() -> None:
     assert not scope.allows(("name",))
 
 
-def test_an_unknown_place_may_be_remedied_where_entities_and_places_are() -> None:
-    places = scope_of_findings(TWO, [Finding("UNKNOWN_PLACE", "/actions/1/effects/0/entity", "")])
-    assert places.allows(("entities", "me"))
-    assert places.allows(("places", "near"))
-    assert not places.allows(("actions", "one"))
-
-
 @pytest.mark.parametrize("path", ["", "/"])
 def test_what_is_wrong_with_the_whole_document_opens_all_of_it(path: str) -> None:
     assert scope_of_findings(TWO, [Finding("LIMIT_EXCEEDED", path.removesuffix("/"), "")]) == EVERYTHING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine._reference.variants import expand_action
@@ -9,10 +10,12 @@ from peripety.engine.backend_protocol import EngineError
 from peripety.engine.checks.document_checks import check_duration, check_forbidden_keys
 from peripety.engine.lowering import (
     CONDITIONS,
+    MAX_SOLUTIONS,
     RESERVED_PREFIX,
     SCHEDULE_PREFIX,
     SECTIONS,
     STORY_OPERATIONS,
+    dealt_key,
     iter_conditions,
     iter_story_effects,
     list_dealt_params,
@@ -44,11 +47,19 @@ def check_lowered_keys(spec: dict[str, Any]) -> Iterator[Finding]:
     for section in ("loss_conditions", "win_conditions"):
         for index, end in enumerate(spec.get(section, [])):
             yield from _check_logic(end["when"], f"/{section}/{index}/when", spec)
-    deals = {deal["id"] for deal in spec.get("deal", [])}
+    deals = {deal["id"]: deal["values"] for deal in spec.get("deal", [])}
     for index, solution in enumerate(spec.get("solutions", [])):
-        for name in list_dealt_params(solution):
+        named = list_dealt_params(solution)
+        for name in named:
             if name not in deals:
                 yield Finding("UNKNOWN_DEAL", f"/solutions/{index}", f"'{name[:64]}' is not the id of a deal")
+        count = prod(len(deals.get(name, ())) for name in named)
+        if count > MAX_SOLUTIONS:
+            message = (
+                f"the {len(named)} deals in its steps have {count} combinations of values, at most"
+                f" {MAX_SOLUTIONS} are possible"
+            )
+            yield Finding("TOO_MANY_DEALS", f"/solutions/{index}", message)
         conditions = {"": solution, **{f"/steps/{at}": step for at, step in enumerate(solution["steps"])}}
         for place, part in conditions.items():
             yield from _check_logic(part.get("when", {}), f"/solutions/{index}{place}/when", spec)
@@ -158,11 +169,12 @@ def _check_statements(spec: dict[str, Any], entities: set[str]) -> Iterator[Find
 
 def _check_dealt_text(text: dict[str, Any], place: str, spec: dict[str, Any]) -> Iterator[Finding]:
     deal = next((deal for deal in spec.get("deal", []) if deal["id"] == text["deal"]), None)
-    if deal is None or not all(isinstance(value, str) for value in deal["values"]):
-        message = f"'{text['deal'][:64]}' is not the id of a deal whose values are texts"
+    keys = [dealt_key(value) for value in deal["values"]] if deal else [None]
+    if None in keys:
+        message = f"'{text['deal'][:64]}' is not the id of a deal whose values are texts, numbers or booleans"
         yield Finding("UNKNOWN_DEAL", f"{place}/deal", message)
         return
-    missing = [value for value in deal["values"] if value not in text["texts"]]
+    missing = [key for key in keys if key is not None and key not in text["texts"]]
     if missing:
         message = f"the value '{missing[0][:64]}' of the deal needs a text"
         yield Finding("MISSING_KEY", f"{place}/texts", message)
