@@ -141,7 +141,7 @@ def _play_in_view(
 
 
 def _show(program: Program, state: State) -> bytes:
-    """Return the state without what is hidden from whoever plays."""
+    """Return the state without what is hidden from the player."""
     playable = {entity["id"] for entity in program.spec.get("entities", []) if entity.get("playable")}
     tree = {key: value for key, value in state.tree().items() if key != "hidden"}
     private = tree.pop("private", None) or {}

@@ -28,7 +28,7 @@ def quest(
     told: bool = True,
     **parts: Any,
 ) -> dict[str, Any]:
-    """Several questions, the last of which tells what was dealt, and then one guess at it."""
+    """Several questions, the last of which shows what was dealt, and then one guess at it."""
     values = [f"v{number}" for number in range(suspects)]
     who = {"who": {"type": "string", "enum": values}}
     ready = {">=": [{"var": "state.b"}, questions]}
