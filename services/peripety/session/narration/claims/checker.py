@@ -49,6 +49,7 @@ _GENERAL = frozenset(
         "part",
         "level",
         "number",
+        "figure",
         "amount",
         "count",
         "total",
@@ -189,6 +190,8 @@ def _add_roles(table: NameTable, facts: TurnFacts, things: Iterable[str]) -> Non
 
 _PLURALS = frozenset({"you", "they", "we", "i"})
 _WORD = re.compile(r"[^\W\d_]+")
+_WORD_OR_NUMBER = re.compile(r"\w+")
+_LEAST_REPEATED = 5
 
 
 class ClaimChecker:
@@ -203,6 +206,7 @@ class ClaimChecker:
         style = premise if isinstance(premise, dict) else {}
         is_past = self._is_past = style.get("tense") == "past"
         self._spec = facts.spec
+        self._texts = [_WORD_OR_NUMBER.findall(text.lower()) for text in facts.texts]
         self._you = facts.after.you
         self._is_third = style.get("person") == "third"
         self._amounts = AmountClaims(facts, is_past=is_past)
@@ -228,7 +232,7 @@ class ClaimChecker:
         told = remove_speech(sentence)
         if has_machinery(told) and not contains_text(self._spec, sentence):
             return [WrongClaim("words", sentence.strip(), "a story has no words of the program")]
-        if is_question(told):
+        if is_question(told) or self._repeats_record(told):
             return []
         context = tag_tokens(remove_speech(before), self._names) if before else []
         resolve_pronouns(context, self._you, is_third=self._is_third)
@@ -245,6 +249,17 @@ class ClaimChecker:
             *self._deeds.check(parsed, sentence),
         ]
         return list(dict.fromkeys(found))
+
+    def _repeats_record(self, told: str) -> bool:
+        """Return True if most of a sentence is in a row in a text that the audience has been given."""
+        spoken = _WORD_OR_NUMBER.findall(told.lower())
+        needed = max(_LEAST_REPEATED, -(-len(spoken) * 2 // 3))
+        runs = {tuple(spoken[at : at + needed]) for at in range(len(spoken) - needed + 1)}
+        return any(
+            tuple(text[at : at + needed]) in runs
+            for text in self._texts
+            for at in range(len(text) - needed + 1)
+        )
 
     def check(self, narrative: str, dialogue: Sequence[Mapping[str, Any]] = ()) -> list[WrongClaim]:
         """Return the claims of a whole narration that contradict the record.

@@ -19,6 +19,7 @@ from peripety.session.narration.claims.english import (
     is_unreal,
     is_unsure,
     load_toml,
+    remove_speech,
     split_clauses,
     split_sentences,
     verb_forms,
@@ -542,6 +543,11 @@ _WRONG_ENDINGS = {
 }
 _GUESSES = {"on", "not_won", "not_lost"}
 _MIN_MESSAGE_CHARACTERS = 12
+_ANY_TURN = words(
+    "say tell ask answer speak call know think see hear feel look watch find go come take bring turn stop"
+    " stand sit walk run move put lay get make do give hold keep let have be begin start wait want need"
+    " try use show"
+)
 _HAD = re.compile(r"\bhad\b(?! to\b)|(?<=\w)['\u2019]d\b(?= \w+(?:ed|en|ne|n|t)\b)", re.IGNORECASE)
 _NOT_WORDS = re.compile(r"[^\w]+")
 
@@ -584,8 +590,13 @@ class EndingClaims:
             self._endings += [(end["id"], verb) for verb in verbs[:1]]
             for text in (str(end.get("description") or ""), str(end.get("message") or "")):
                 for sentence in split_sentences(text):
-                    parsed = read_sentence(sentence, names, self._facts.after.you, is_third=True)
-                    plain = (one for one in parsed.clauses if not one.subordinator and not one.is_negative)
+                    told = remove_speech(sentence)
+                    parsed = read_sentence(told, names, self._facts.after.you, is_third=True)
+                    plain = (
+                        one
+                        for one in parsed.clauses
+                        if not one.subordinator and not one.is_negative and _is_distinct(one)
+                    )
                     self._endings += [(end["id"], clause) for clause in plain]
 
     def check(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
@@ -684,6 +695,17 @@ class EndingClaims:
         if self._phrases.search("failure", clause):
             return False
         return True if self._phrases.search("success", clause) and not is_negative(clause) else None
+
+
+def _is_distinct(clause: ProseClause) -> bool:
+    """Return True if a clause of a message tells an ending; `she says` occurs in any turn."""
+    subject = clause.subject
+    if subject is None or (subject.head.tag == "pron" and subject.word != "you"):
+        return False
+    if clause.base not in _ANY_TURN:
+        return True
+    groups = [*clause.objects[:1], *(group for _, group in clause.phrases[:1])]
+    return any(one.head.tag in {"noun", "name"} for one in groups)
 
 
 def _says(clause: ProseClause, wanted: ProseClause) -> bool:

@@ -23,13 +23,22 @@ SPOKEN = "\u201c\u201d"
 _CACHED_PATTERNS = 4_096
 _SLOT = re.compile(r"@(\w+)")
 _OPENING = {'"': '"', "\u201c": "\u201d", "\u00ab": "\u00bb"}
+# A single mark closes a speech behind punctuation, and a quotation of a few words anywhere.
+_SINGLE = r"(?<!\w)[\u2018'](?!(?i:tis|twas|em|til|cause|round|n)\b)(?=\w)"
+_PLAIN = r"[^\s'\u2018\u2019.!?\u2026]"
+_FEW_WORDS = re.compile(rf"{_SINGLE}{_PLAIN}+(?: {_PLAIN}+){{0,2}}['\u2019](?!\w)")
+_FEW_OPEN = re.compile(rf"(?<!\w)[\u2018'](?:\w{_PLAIN}*(?: {_PLAIN}*){{0,2}}['\u2019]?)?$")
 _QUOTED = (
     r'"[^"]*(?:"|$)',
     "\u201c[^\u201d]*(?:\u201d|$)",
     "\u00ab[^\u00bb]*(?:\u00bb|$)",
-    r"(?<!\w)[\u2018'](?=\w)[^\u2019']*[\u2019'](?!\w)",
+    _FEW_WORDS.pattern,
+    rf"{_SINGLE}[^\n]*?(?:(?<=[.,!?;:\u2026\u2013\u2014-])['\u2019](?!\w)|$|(?=\n))",
 )
 _QUOTES = re.compile("|".join(_QUOTED))
+_SINGLE_OPENING = re.compile(_SINGLE)
+_SINGLE_CLOSING = re.compile(r"(?<=[.,!?;:\u2026\u2013\u2014-])['\u2019](?!\w)|\n")
+_SENTENCE_END = re.compile(r"[.!?\u2026]+[\"\u201d\u00bb\u2019')]*")
 _ENDS = ".!?\u2026\n"
 _CLOSERS = "\"\u201d\u00bb\u2019')"
 
@@ -122,19 +131,35 @@ class SentenceBuffer:
     def _find_end(self) -> int | None:
         """Return the end of the first sentence, or None if more text could belong to it."""
         text = self._text
-        for place in range(self._scanned, len(text)):
+        while self._scanned < len(text):
+            place = self._scanned
             character = text[place]
-            if self._closing:
+            if self._closing == "'":
+                closed = _SINGLE_CLOSING.match(text, place)
+                if closed and character != "\n" and place + 1 == len(text):
+                    return None  # the next character decides
+                start = place + 1 + len(text[place + 1 :]) - len(text[place + 1 :].lstrip())
+                if closed and character != "\n" and text[place - 1] in _ENDS and start > place + 1:
+                    return start if start < len(text) else None
+                self._closing = "" if closed else self._closing
+            elif self._closing:
                 self._closing = "" if character in {self._closing, "\n"} else self._closing
             elif character in _OPENING:
                 self._closing = _OPENING[character]
-            elif character in _ENDS:
-                end = place + len(text[place:]) - len(text[place:].lstrip(_ENDS + _CLOSERS))
-                if character == "\n" or (end < len(text) and text[end].isspace()):
-                    return end + len(text[end:]) - len(text[end:].lstrip())
-                if end == len(text):
+            elif character in "'\u2018" and _FEW_OPEN.match(text, place):
+                return None  # the next words decide
+            elif character in "'\u2018" and _SINGLE_OPENING.match(text, place):
+                few = _FEW_WORDS.match(text, place)
+                self._closing = "" if few else "'"
+                self._scanned = few.end() - 1 if few else place
+            elif character == "\n" or (found := _SENTENCE_END.match(text, place)):
+                end = place if character == "\n" else found.end()
+                start = end + len(text[end:]) - len(text[end:].lstrip())
+                if start == len(text):
                     return None
-            self._scanned = place + 1
+                if start > end:
+                    return start
+            self._scanned += 1
         return None
 
 

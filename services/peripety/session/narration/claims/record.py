@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety import engine
 from peripety.engine import Status
-from peripety.session.events import ActionResolved, Rolled
+from peripety.session.events import ActionResolved, Rolled, WorldResolved
 from peripety.session.state_facts import read_facts
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class TurnFacts:
         status: the status of the run after it.
         knows_status: True if the narrator knows that status.
         done_before: ids of the actions that were accepted in earlier turns.
+        texts: the texts that the audience has been given: clues, statements and log lines.
     """
 
     spec: Mapping[str, Any]
@@ -60,6 +61,7 @@ class TurnFacts:
     status: Status = field(default_factory=lambda: Status("ongoing"))
     knows_status: bool = True
     done_before: frozenset[str] = frozenset()
+    texts: Sequence[str] = ()
 
     def values_of(self, path: str) -> list[float]:
         """Return the numbers that a path had in the turn, in order; the last one is the current one."""
@@ -105,17 +107,30 @@ def turn_facts(
         knows_status: True if the narrator knows the status of the run after the turn.
         done_before: ids of the actions that were accepted in earlier turns.
     """
+    shown = view.project_state(played.tree)
+    given = [shown.get(section) or {} for section in ("clues", "statements")]
     return TurnFacts(
         spec,
         read_facts(spec, view.project_state(before), view.viewer),
-        read_facts(spec, view.project_state(played.tree), view.viewer),
+        read_facts(spec, shown, view.viewer),
         view.project_changes(played.changes),
         [event for event in played.events if isinstance(event, ActionResolved)],
         [event.roll for event in played.events if isinstance(event, Rolled)],
         played.world.status,
         knows_status,
         done_before,
+        [
+            *(text for texts in given for text in texts.values() if isinstance(text, str)),
+            *_log_texts(view, played),
+        ],
     )
+
+
+def _log_texts(view: ViewerProjection, played: TurnResult) -> list[str]:
+    """Return the log lines of a turn that the audience sees."""
+    events = (view.project_event(event, view.viewer) for event in played.events)
+    parts = [event for event in events if isinstance(event, ActionResolved | WorldResolved)]
+    return [line.message for part in parts for line in part.log]
 
 
 def _is_number(value: Any) -> bool:

@@ -9,7 +9,11 @@ import pytest
 
 from peripety.session.events import DialogueSpoken, NarrativeChunk, NarrativeRetracted, encode_value
 from peripety.session.narration.claims.checker import ClaimChecker, ClaimFilter, is_checkable
-from peripety.session.narration.claims.english import parse_numeral, split_sentences
+from peripety.session.narration.claims.english import (
+    SentenceBuffer,
+    parse_numeral,
+    split_sentences,
+)
 from peripety.session.narration.claims.record import TurnFacts
 from peripety.session.state_facts import read_facts
 from peripety.session.types import NarratorStats, Resolution
@@ -57,6 +61,41 @@ def test_a_sign_of_the_program_in_a_text_of_the_scenario_may_be_repeated() -> No
     own = replace(facts, spec={**facts.spec, "opening": "The sign says **closed** today."})
     assert [one.kind for one in ClaimChecker(facts).check("The sign says **closed** today.")] == ["words"]
     assert ClaimChecker(own).check("The sign says **closed** today.") == []
+
+
+ENDINGS = (
+    "'You tried,' she says, and goes. You know the way, and how long you have. You have said it before all.",
+    "The lamp goes out. Beta leaves the island.",
+)
+
+
+@pytest.mark.parametrize(
+    ("prose", "is_claim"),
+    [
+        ("She says nothing.", False),
+        ("He goes back to the window, and she goes to the door.", False),
+        ("You go down the stairs.", False),
+        ("You say it aloud.", False),
+        ("'And the lamp, you know, is where I hit my shoulder.'", False),
+        ("You know the way.", True),
+        ("Beta leaves the island.", True),
+    ],
+)
+def test_only_what_a_message_tells_of_its_ending_is_an_ending(prose: str, is_claim: bool) -> None:
+    facts = next(case.facts for case in cases("honest"))
+    losses = [{"id": f"end_{at}", "when": {"<": [1, 0]}, "message": text} for at, text in enumerate(ENDINGS)]
+    checker = ClaimChecker(replace(facts, spec={**facts.spec, "loss_conditions": losses}))
+    assert [one.kind for one in checker.check(prose)] == ["ending"] * is_claim
+
+
+def test_the_narrator_may_repeat_a_text_that_the_audience_has_been_given() -> None:
+    facts = next(case.facts for case in cases("honest") if case.kind == "amount")
+    told = "Beta says that only four supplies are left, and draws them on a napkin."
+    given = replace(facts, texts=[told])
+    repeated = "Only four supplies are left, and draws them."
+    assert ClaimChecker(facts).check(repeated) != []
+    assert ClaimChecker(given).check(repeated) == []
+    assert ClaimChecker(given).check("There are only four supplies.") != []
 
 
 def test_other_honest_prose_passes() -> None:
@@ -266,6 +305,26 @@ def test_numerals(text: str, number: float) -> None:
 def test_a_sentence_does_not_end_inside_speech() -> None:
     text = '"Stay. Now!" Beta says. You wait.\nThen 2.5 hours pass'
     assert split_sentences(text) == ['"Stay. Now!" Beta says. ', "You wait.\n", "Then 2.5 hours pass"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        (
+            "She waits.\n\n'Go. And don't wait,' he says.",
+            ["She waits.\n\n", "'Go. And don't wait,' he says."],
+        ),
+        ("'It is all there is. I counted.' He sits.", ["'It is all there is. I counted.' ", "He sits."]),
+        ("She says 'eleven' twice. It's cold.", ["She says 'eleven' twice. ", "It's cold."]),
+        ("\u2018Stay. Now.\u2019 The gate opens.", ["\u2018Stay. Now.\u2019 ", "The gate opens."]),
+        ("'Twas late. He ran.", ["'Twas late. ", "He ran."]),
+    ],
+)
+def test_a_sentence_does_not_end_inside_speech_in_single_marks(text: str, sentences: list[str]) -> None:
+    assert split_sentences(text) == sentences
+    buffer = SentenceBuffer()
+    streamed = [sentence for letter in text for sentence in buffer.feed(letter)]
+    assert [*streamed, buffer.finish()] == sentences
 
 
 def test_the_filter_holds_back_from_the_first_word_of_a_claim() -> None:
