@@ -23,7 +23,7 @@ WORLD = "world"
 MAX_FACTS_PER_TURN = 3
 MAX_BYTES_PER_OWNER = 2 * 1024
 """Maximum size of the memories of one entity: UTF-8 bytes of scope and content. Facts are counted apart."""
-MAX_BYTES_OF_FACTS = 6 * 1024
+MAX_BYTES_OF_FACTS = 16 * 1024
 """Maximum size of all facts of a session."""
 MAX_BYTES = 16 * 1024
 """Maximum size of all memories of a session, apart from facts."""

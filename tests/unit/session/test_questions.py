@@ -9,6 +9,7 @@ import pytest
 from peripety.errors import InvalidArgumentError
 from peripety.session.narration.prompt_room import PromptRoom
 from peripety.session.questions.answers import CANNOT_SAY, answer_question
+from peripety.session.questions.session_record import find_mentions
 from support.engine.specs import action, document
 from support.gateway.fake_gateway import FakeGateway, calling
 from support.session.questions import CANARIES, Asked, Game, play, questions
@@ -124,6 +125,20 @@ async def test_the_narrator_asks_the_record_of_all_turns(tmp_path: Path) -> None
     assert answers[1][0] == {"answer": CANNOT_SAY, "found": False, "turns": []}
 
 
+async def test_the_narrator_finds_its_own_notes_and_prose(tmp_path: Path) -> None:
+    note = {"target_id": "q", "scope": "fact", "content": "Quo keeps a lamp.", "visibility": "public"}
+    said = outcome("Quo lights a lamp. It is late.", hidden_memory_updates=[note])
+    asking = calling(("ask_record", {"question": "Who keeps the lamp?"}))
+    gateway = FakeGateway(said, asking, outcome("It is told."))
+    async with table(f"sqlite:///{tmp_path}/a.db", COUNTED, gateway) as game:
+        await game.play(1)
+        await game.play(2)
+    (answer, _) = results(gateway, 2)[0]
+    assert answer["noted"] == [{"turn": 1, "text": "Quo keeps a lamp."}]
+    assert answer["narrated"] == [{"turn": 1, "text": "Quo lights a lamp."}]
+    assert not answer["found"]
+
+
 async def test_a_small_room_has_no_tool_for_the_record(tmp_path: Path) -> None:
     small, full = FakeGateway(outcome()), FakeGateway(outcome())
     for gateway, room in ((small, PromptRoom.for_window(4_096)), (full, PromptRoom.for_window(128_000))):
@@ -131,3 +146,10 @@ async def test_a_small_room_has_no_tool_for_the_record(tmp_path: Path) -> None:
             await game.play(1)
     offered = [{tool.name for tool in gateway.requests[0].tools} for gateway in (small, full)]
     assert offered[1] - offered[0] == {"ask_record"}
+
+
+def test_mentions_share_words_with_a_question() -> None:
+    texts = [(1, "The model is the Halo."), (2, "She reads the log."), (3, "Models of the Halo are sold.")]
+    assert find_mentions(texts, "What is the model called?", 4) == [texts[2], texts[0]]
+    assert find_mentions(texts, "What did she read in the log?", 1) == [texts[1]]
+    assert find_mentions(texts, "Where is it?", 4) == []

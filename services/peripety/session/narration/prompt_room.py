@@ -31,6 +31,7 @@ class PromptRoom:
         legal_actions: bytes of the legal actions; None for no limit.
         whole_turns: bytes of the earlier turns that are given whole; a third of it remains after a fold.
         summary: bytes of the summary of all turns before those.
+        established: bytes of the facts that the narrator established in turns before the summary.
         kept_turns: the number of newest turns that are always given whole.
         narration_characters: length of a narration in an earlier turn.
         answer_tokens: the most tokens of an answer, without the thoughts of a model that reasons.
@@ -42,6 +43,7 @@ class PromptRoom:
     legal_actions: int | None
     whole_turns: int
     summary: int
+    established: int
     kept_turns: int
     narration_characters: int
     answer_tokens: int = _ANSWER_TOKENS
@@ -78,16 +80,18 @@ class PromptRoom:
                 legal_actions=int(room * 0.1),
                 whole_turns=int(room * 0.33),
                 summary=int(room * 0.15),
+                established=int(room * 0.15),
                 kept_turns=1,
                 narration_characters=max(160, int(room * 0.12)),
             )
         return cls(
             facts=min(2_000, int(room * 0.15)),
             story=min(2_000, int(room * 0.1)),
-            view=int(room * 0.08),
+            view=int(room * 0.12),
             legal_actions=None,
-            whole_turns=int(room * 0.55),
+            whole_turns=int(room * 0.47),
             summary=int(room * 0.22),
+            established=int(room * 0.3),
             kept_turns=3,
             narration_characters=1_500,
         )

@@ -16,6 +16,8 @@ from peripety.errors import PeripetyError
 from peripety.gateway.types.message import Tool, ToolResult
 from peripety.scenario.action_tools import ROLL, ScenarioTool, scenario_tools
 from peripety.session.events import encode_value
+from peripety.session.memory import memories_for
+from peripety.session.narration.claims.english import split_sentences
 from peripety.session.narration.scenario_prompt import list_characters
 from peripety.session.narration.secret_filter import find_leaks
 from peripety.session.narration.turn_context import (
@@ -25,6 +27,7 @@ from peripety.session.narration.turn_context import (
     truncate_json,
 )
 from peripety.session.questions.answers import answer_question
+from peripety.session.questions.session_record import find_mentions
 from peripety.session.types import DieRollRequest, NarratorStats, PlayerAction
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ _MAX_EXECUTED_CALLS = 16
 """Maximum number of calls of one answer that are executed."""
 _MAX_ANSWERED_CALLS = 64
 """Maximum number of calls of one answer that get a result."""
+_MAX_MENTIONS = 4
 _MAX_VOICES = 4
 """Maximum number of utterances of a turn."""
 _QUESTION_CHARACTERS = 300
@@ -260,7 +264,21 @@ class NarratorToolExecutor:
         if self.record is None:
             raise _ToolCallRejectedError("the record is not available; narrate the turn")
         answer = answer_question(self.record, question)
-        return {"answer": answer.text, "found": answer.is_found, "turns": list(answer.turns)}
+        known = memories_for(self._scene.session.memories, self._scene.view.viewer)
+        noted = find_mentions([(memory.turn, memory.content) for memory in known], question, _MAX_MENTIONS)
+        sentences = [
+            (turn.turn, sentence.strip())
+            for turn in self.record.turns
+            for sentence in split_sentences(turn.narrative)
+        ]
+        narrated = find_mentions(sentences, question, _MAX_MENTIONS)
+        mentions = {"noted": noted, "narrated": narrated}
+        told = {
+            name: [{"turn": turn, "text": text} for turn, text in found]
+            for name, found in mentions.items()
+            if found
+        }
+        return {"answer": answer.text, "found": answer.is_found, "turns": list(answer.turns), **told}
 
     def _cue_voice(self, place: int, given: Mapping[str, Any]) -> dict[str, Any]:
         if self._voices >= _MAX_VOICES:
@@ -399,7 +417,8 @@ _ASK_PLAYER_TOOL = _own_tool(
 _ASK_RECORD_TOOL = _own_tool(
     ASK_RECORD,
     "Answer an English question about the turns before this one from the record, such as `what did p say in "
-    "turn 3` or `when did x change`. Changes nothing.",
+    "turn 3` or `when did x change`. The result also has what you noted and narrated about its words. "
+    "Changes nothing.",
     {"question": {"type": "string", "maxLength": _QUESTION_CHARACTERS}},
 )
 

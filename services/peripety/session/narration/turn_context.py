@@ -49,8 +49,19 @@ _ELLIPSIS = "\u2026"
 
 
 def to_json_text(value: Any) -> str:
-    """Encode a JSON value as sent to a model."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """Encode a JSON value as sent to a model; numbers have at most twelve digits."""
+    return json.dumps(_shorten_numbers(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _shorten_numbers(value: Any) -> Any:
+    if isinstance(value, float):
+        shorter = float(f"{value:.12g}")
+        return int(shorter) if shorter.is_integer() and abs(shorter) < _MAX_PLAIN_INTEGER else shorter
+    if isinstance(value, dict):
+        return {key: _shorten_numbers(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shorten_numbers(item) for item in value]
+    return value
 
 
 def json_size(value: Any) -> int:
@@ -157,12 +168,14 @@ class TurnNames:
         events: names of the random events by id.
         decisive: the paths that the public part of the end conditions depends on.
         epilogues: the epilogues of the endings by id.
+        speakers: the paths of the statements, each with the entity that makes it.
     """
 
     actions: Mapping[str, str]
     events: Mapping[str, str]
     decisive: frozenset[Path]
     epilogues: Mapping[str, str]
+    speakers: Mapping[str, str]
 
 
 _NARRATION_CHARACTERS = 240
@@ -171,6 +184,7 @@ _NAME_CHARACTERS = 120
 _REASON_CHARACTERS = 240
 _CACHED_RULES = 64
 _VALUE_BYTES = 40
+_MAX_PLAIN_INTEGER = 2**53
 # Limits on changes, log lines and bytes of their values, from generous to sparse.
 _FACT_LEVELS = ((24, 8, 400), (16, 8, 160), (12, 6, 80), (8, 4, 60), (5, 3, 48), (3, 2, 40), (1, 1, 40))
 
@@ -184,6 +198,10 @@ def turn_names(rules: ScenarioRules) -> TurnNames:
         _names_by_id(spec["random_events"]),
         _decisive_paths(spec),
         spec.get("epilogues", {}),
+        {
+            f"state.statements.{name}": statement["by"]
+            for name, statement in spec.get("statements", {}).items()
+        },
     )
 
 
@@ -282,7 +300,10 @@ def _facts(
         "turn": turn,
         "actions": [_describe_accepted(act, names.actions, value_bytes) for act in acts if act.accepted],
         "rejected": [_describe_rejected(act, names.actions, view) for act in acts if not act.accepted],
-        "changes": [_describe_change(change, value_bytes) for change in encode_value(moved[:changes])],
+        "changes": [
+            _describe_change(change, value_bytes) | _describe_speaker(change, names)
+            for change in encode_value(moved[:changes])
+        ],
         "log": [truncate_text(line.message, value_bytes) for part in parts for line in part.log][:lines],
     }
     for world in parts:
@@ -316,6 +337,12 @@ def _describe_change(change: Mapping[str, Any], value_bytes: int) -> dict[str, A
     }
 
 
+def _describe_speaker(change: Mapping[str, Any], names: TurnNames) -> dict[str, str]:
+    """Return who made the statement that a change is; empty for any other change."""
+    speaker = names.speakers.get(format_path(change["path"]))
+    return {"by": speaker} if speaker else {}
+
+
 def describe_story(
     spec: Mapping[str, Any],
     viewer: str | None,
@@ -345,7 +372,7 @@ def describe_story(
 def describe_promises(spec: Mapping[str, Any], seen: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the promises that a viewer knows of, with their terms and status."""
     return [
-        {key: promise[key] for key in ("by", "to", "terms") if key in promise} | {"status": status}
+        {key: promise[key] for key in ("by", "to", "terms", "due") if key in promise} | {"status": status}
         for name, status in seen.get("promises", {}).items()
         if "promises" in spec
         for promise in [spec["promises"][name]]

@@ -231,7 +231,7 @@ def render_history(scene: NarrationContext, memory_bytes: int) -> PromptHistory:
         memory for memory in memories_for(scene.session.memories, scene.view.viewer) if memory.turn < first
     ]
     facts = [_describe_memory(memory) for memory in earlier if memory.is_fact]
-    head = last_fitting(facts, scene.room.summary)
+    head = last_fitting(facts, scene.room.established)
     lines = [to_json_text({"facts": head})] if head else []
     lines += [line.told for line in summary]
     messages = [ChatMessage.user("\n".join([_SUMMARY_HEADING, *lines]))] if lines else []

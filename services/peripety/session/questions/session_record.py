@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from peripety.session.events import (
     Rolled,
     WorldResolved,
 )
+from peripety.session.narration.claims.english import is_function_word
 from peripety.session.state_facts import read_facts, to_words
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from peripety.session.state_facts import StateFacts
     from peripety.session.types import CommittedTurn
     from peripety.session.visibility import ViewerProjection
+
+
+_WORDS = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class RecordedTurn:
         changes: its changes, in order.
         log: its log lines.
         dialogue: entities and their words, in order.
+        narrative: its narration; empty if the viewer has not read it.
         status: the status of the run after it.
     """
 
@@ -53,6 +59,7 @@ class RecordedTurn:
     changes: tuple[Change, ...]
     log: tuple[str, ...]
     dialogue: tuple[tuple[str, str], ...]
+    narrative: str
     status: Status
 
 
@@ -115,6 +122,29 @@ class SessionRecord:
         return max((one for one in self.turns_that_changed(path) if one <= turn), default=0)
 
 
+def find_mentions(texts: Iterable[tuple[int, str]], question: str, most: int) -> list[tuple[int, str]]:
+    """Return the texts that share most words with a question, the best first, then the newest.
+
+    Words of the grammar do not count, nor does a plural. Texts with at most half of the words of the best
+    one are left out.
+
+    Args:
+        texts: texts with their turns, oldest first.
+        question: the question.
+        most: the number of texts to return.
+    """
+    wanted = _content_words(question)
+    scored = [(len(wanted & _content_words(text)), turn, text) for turn, text in texts]
+    best = max((score for score, _, _ in scored), default=0)
+    found = [one for one in scored if one[0] and 2 * one[0] > best]
+    return [(turn, text) for _, turn, text in sorted(found, key=lambda one: one[:2], reverse=True)[:most]]
+
+
+def _content_words(text: str) -> set[str]:
+    words = _WORDS.findall(text.casefold())
+    return {word.removesuffix("s") for word in words if len(word) > 2 and not is_function_word(word)}  # noqa: PLR2004
+
+
 def read_record(
     spec: Mapping[str, Any],
     state: State,
@@ -154,6 +184,7 @@ def _project(view: ViewerProjection, turn: CommittedTurn) -> RecordedTurn:
             for line in one.log
         ),
         tuple(_spoken(events)),
+        last.narrative,
         last.status,
     )
 

@@ -107,7 +107,7 @@ async def test_a_promise_of_the_turn_is_told_with_its_terms() -> None:
     about = scene_of(as_bytes(QUIET), [], viewer="me", spoken="I promise it.")
     _, gateway = await played(calling(("action:pledge", {})), outcome("Told."), about=about)
     ((result, _),) = results(gateway)
-    promise = {"by": "me", "to": "beta", "terms": WORDS["help"], "status": "open"}
+    promise = {"by": "me", "to": "beta", "terms": WORDS["help"], "due": 2, "status": "open"}
     assert result["world"]["promises"] == [promise]
 
 
@@ -128,7 +128,9 @@ def test_statements_and_promises_are_told_once_they_are_made() -> None:
     assert not {"said", "promises"} & asked(scene(viewer="me")).keys()
     told = asked(scene(PlayerAction("ask", {}), PlayerAction("pledge", {}), viewer="me"))
     assert told["said"] == [{"by": "beta", "text": WORDS["claim"]}]
-    assert told["promises"] == [{"by": "me", "to": "beta", "terms": WORDS["help"], "status": "open"}]
+    assert told["promises"] == [
+        {"by": "me", "to": "beta", "terms": WORDS["help"], "due": 2, "status": "open"}
+    ]
 
 
 def test_an_action_says_that_it_moves_and_that_it_happens_once() -> None:

@@ -543,11 +543,7 @@ _WRONG_ENDINGS = {
 }
 _GUESSES = {"on", "not_won", "not_lost"}
 _MIN_MESSAGE_CHARACTERS = 12
-_ANY_TURN = words(
-    "say tell ask answer speak call know think see hear feel look watch find go come take bring turn stop"
-    " stand sit walk run move put lay get make do give hold keep let have be begin start wait want need"
-    " try use show"
-)
+_ANY_TURN = words_of("verbs", "any_turn")
 _HAD = re.compile(r"\bhad\b(?! to\b)|(?<=\w)['\u2019]d\b(?= \w+(?:ed|en|ne|n|t)\b)", re.IGNORECASE)
 _NOT_WORDS = re.compile(r"[^\w]+")
 
@@ -698,7 +694,7 @@ class EndingClaims:
 
 
 def _is_distinct(clause: ProseClause) -> bool:
-    """Return True if a clause of a message tells an ending; `she says` occurs in any turn."""
+    """Return True if a clause of a message describes an ending; `she says` occurs in any turn."""
     subject = clause.subject
     if subject is None or (subject.head.tag == "pron" and subject.word != "you"):
         return False

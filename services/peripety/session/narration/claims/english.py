@@ -38,7 +38,7 @@ _QUOTED = (
 _QUOTES = re.compile("|".join(_QUOTED))
 _SINGLE_OPENING = re.compile(_SINGLE)
 _SINGLE_CLOSING = re.compile(r"(?<=[.,!?;:\u2026\u2013\u2014-])['\u2019](?!\w)|\n")
-_SENTENCE_END = re.compile(r"[.!?\u2026]+[\"\u201d\u00bb\u2019')]*")
+_SENTENCE_END = re.compile(r"[.!?\u2026]+[\"\u201d\u00bb\u2019')]*|(?=\n)")
 _ENDS = ".!?\u2026\n"
 _CLOSERS = "\"\u201d\u00bb\u2019')"
 
@@ -152,8 +152,8 @@ class SentenceBuffer:
                 few = _FEW_WORDS.match(text, place)
                 self._closing = "" if few else "'"
                 self._scanned = few.end() - 1 if few else place
-            elif character == "\n" or (found := _SENTENCE_END.match(text, place)):
-                end = place if character == "\n" else found.end()
+            elif found := _SENTENCE_END.match(text, place):
+                end = found.end()
                 start = end + len(text[end:]) - len(text[end:].lstrip())
                 if start == len(text):
                     return None
