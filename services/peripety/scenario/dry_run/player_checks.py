@@ -5,10 +5,11 @@ thinks can win, or if a winner has anything to do. From version 1.1 on, these pl
 
 - With `solutions`, `par` follows them, `curious` tries everything once and `idle` does nothing. A solution
   wins often, without a guess about what is hidden: this shows that the scenario can be won by reading. Trying
-  everything wins sometimes, and never often. Doing nothing hardly ever wins. `curious` does not read, takes a final step at any time, and does not repeat
-  what helps. So its least rate is advice: a document that demands reading is not made easier for a player who
-  does not. Where the win depends on a choice among n, it is right in one case of n at best, and the advice is
-  less. Where nothing is hidden, a win of a player who looks ahead counts as well.
+  everything wins sometimes, and never often. Doing nothing hardly ever wins. `curious` does not read, takes a
+  final step at any time, and does not repeat what helps. So its least rate is advice: a document that demands
+  reading is not made easier for a player who does not. Where the win depends on a choice among n, it is right
+  in one case of n at best, and the advice is less. Where nothing is hidden, a win of a player who looks ahead
+  counts as well.
   If `par` does worse than such a player, the steps are wrong and not the numbers, and this is the only
   finding about both.
 - Without, `greedy` and `planner` look ahead, and lose neither rarely nor often; `idle` loses.
