@@ -65,7 +65,7 @@ def test_a_sign_of_the_program_in_a_text_of_the_scenario_may_be_repeated() -> No
 
 ENDINGS = (
     "'You tried,' she says, and goes. You know the way, and how long you have. You have said it before all.",
-    "The lamp goes out. Beta leaves the island.",
+    "The lamp goes out. Beta leaves the hall.",
 )
 
 
@@ -78,7 +78,7 @@ ENDINGS = (
         ("You say it aloud.", False),
         ("'And the lamp, you know, is where I hit my shoulder.'", False),
         ("You know the way.", True),
-        ("Beta leaves the island.", True),
+        ("Beta leaves the hall.", True),
     ],
 )
 def test_only_what_a_message_tells_of_its_ending_is_an_ending(prose: str, is_claim: bool) -> None:
