@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _DUTY, _WISH, _ORDER, _ALSO, _GERUND, _ACT, _MAY = 3.0, 3.0, 3.0, 2.0, 2.0, 1.0, 0.5
 _MOST_WORDS = 18
+_SPANISH_PRONOUNS = ("lo", "la", "los", "las", "le", "les")
 _PREDICATES = ("verb", "be", "have", "modal")
 _NEAR = 4
 _NO_ROLE = ("time", "attribute", "state", "feeling", "quantity", "location", "motive", "relation")
@@ -39,6 +40,13 @@ class Aim:
     trust: float
     goal: Goal
     tail: tuple[str, ...]
+
+
+def _find_base(verb: Word) -> str:
+    """Return the base form of a verb, with a Spanish pronoun of a thing or a third person at its end."""
+    text = verb.text.casefold()
+    has_pronoun = verb.low == verb.lemma and text.removeprefix(verb.lemma) in _SPANISH_PRONOUNS
+    return text if has_pronoun else verb.lemma
 
 
 class ClauseReader:
@@ -489,6 +497,6 @@ class ClauseReader:
         seen = self._grammar.pairs("perspective", "words")
         for at in range(place, end):
             word = self._words[at]
-            text = word.lemma if at == place and word.tag == "verb" else seen.get(word.low, word.text)
+            text = _find_base(word) if at == place and word.tag == "verb" else seen.get(word.low, word.text)
             glued = at > place and self._words[at - 1].end == word.start
             yield text if glued or at == place else f" {text}"

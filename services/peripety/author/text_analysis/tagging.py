@@ -260,6 +260,8 @@ class _EnglishTagger:
         takes = self._right_tag in _AFTER_VERB
         gerund = self._right is not None and self._right.low.endswith("ing")
         if self._form == "s":
+            if self._word.low in self._grammar.words("things", "lasting"):
+                return True
             return not plural and (self._verb_rank == 0 or takes or self._right_tag == "to")
         if self._form == "base":
             after_plural = plural and (likely or takes or self._right_tag == "prep")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.author.text_analysis.phrases import Chunk, Person
-from peripety.author.text_analysis.sides import AGAINST, find_side
+from peripety.author.text_analysis.sides import ABSENT, AGAINST, find_side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -212,7 +212,8 @@ class ThingReader:
         role = gap.join([*first, chunk.head.lemma]) if chunk.nouns else ""
         if chunk.nouns and self._grammar.code == "de":
             role = chunk.head.lemma
-        name, side = chunk.name, find_side(chunk, self._words, self._grammar)
+        side = ABSENT if self._is_awaited(chunk) else find_side(chunk, self._words, self._grammar)
+        name = chunk.name
         if self._is_naming(chunk.before) or (
             not role and chunk.before is not None and chunk.before.text == ","
         ):
@@ -299,7 +300,7 @@ class ThingReader:
             return False
         place, is_state = chunk.end, False
         while (verb := self._word(place)) is not None and verb.tag in ("be", "have", "adv", "modal"):
-            is_state = is_state or (verb.tag == "be" and chunk.is_first_class("artifact"))
+            is_state = is_state or (verb.tag in ("be", "have") and chunk.is_first_class("artifact"))
             place += 1
         if verb is None or verb.tag != "verb" or (is_state and not verb.low.endswith("ing")):
             return False

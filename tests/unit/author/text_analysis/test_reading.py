@@ -271,3 +271,18 @@ def test_a_thing_that_could_be_a_group_is_no_person_unless_it_acts_as_one() -> N
 def test_persons_are_no_supply_whatever_their_number() -> None:
     reading = read_text("Debes llegar al refugio con dieciocho ni\u00f1os.")
     assert not reading.supplies
+
+
+def test_a_pronoun_at_the_end_of_a_spanish_verb_stays() -> None:
+    goal = read_text("Debo llevarlos al refugio.").goal
+    assert goal is not None
+    assert (goal.verb, goal.text) == ("llevar", "llevarlos al refugio")
+
+
+def test_a_thing_that_is_broken_is_no_danger_and_the_awaited_do_not_help() -> None:
+    reading = read_text(
+        "The oven has cracked, the flour lasts for four days. We must hold out until the mason comes."
+    )
+    assert not reading.dangers
+    assert [supply.text for supply in reading.supplies] == ["flour"]
+    assert [(person.role, person.side) for person in reading.people] == [("mason", "absent")]
