@@ -281,8 +281,8 @@ def test_a_pronoun_at_the_end_of_a_spanish_verb_stays() -> None:
 
 def test_a_thing_that_is_broken_is_no_danger_and_the_awaited_do_not_help() -> None:
     reading = read_text(
-        "The oven has cracked, the flour lasts for four days. We must hold out until the mason comes."
+        "The oven has cracked, the paper lasts for four days. We must hold out until the mason comes."
     )
     assert not reading.dangers
-    assert [supply.text for supply in reading.supplies] == ["flour"]
+    assert [supply.text for supply in reading.supplies] == ["paper"]
     assert [(person.role, person.side) for person in reading.people] == [("mason", "absent")]
