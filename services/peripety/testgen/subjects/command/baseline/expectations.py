@@ -37,6 +37,7 @@ _MAX_EXPECTED = 2_000
 _SKIPPING = (doctest.SKIP, doctest.ELLIPSIS, doctest.NORMALIZE_WHITESPACE)
 # Addresses, and results that are not written down in full.
 _VOLATILE_PATTERN = re.compile(r" at 0x[0-9a-fA-F]+|\.\.\.")
+_FENCE_PATTERN = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
 _PROMPT_PATTERN = re.compile(r"^\s*[$%] +(\S.*)$")
 _ERROR_PATTERN = re.compile(r"(?:[\w]+\.)*(\w+)(: .*)?", re.DOTALL)
 
@@ -117,7 +118,8 @@ def _iterate_documented(tree: _Documented, owner: str) -> Iterator[tuple[_Docume
 
 def _iterate_examples(text: str, module: str, owner: str, place: str, start: int) -> Iterator[DocumentedCall]:
     try:
-        examples = doctest.DocTestParser().get_examples(text)
+        # The end of a code block in Markdown is no output.
+        examples = doctest.DocTestParser().get_examples(_FENCE_PATTERN.sub("", text))
     except ValueError:
         return
     setup: list[str] = []

@@ -55,6 +55,13 @@ def test_a_text_without_an_example_gives_nothing(text: str) -> None:
     assert [*iterate_readme_calls(text, "package")] == []
 
 
+def test_the_end_of_a_code_block_is_no_output() -> None:
+    text = "# tool\n\n```pycon\n>>> size(1)\n'1 B'\n```\n\n~~~\n>>> size(2)\n'2 B'\n~~~\n"
+    first, second = iterate_readme_calls(text, "tool")
+    assert (first.expected, second.expected) == ("'1 B'", "'2 B'")
+    assert second.citation == "README, line 9: >>> size(2) '2 B'"
+
+
 README = """\
 # tool
 
