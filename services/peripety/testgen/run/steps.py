@@ -58,6 +58,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from peripety.gateway.budgets.types import BudgetAmount
 from peripety.testgen.events import GenerationStats, GenerationStop
 from peripety.testgen.run.state import GenerationRound
 from peripety.testgen.types import RunProfile, TestStatus
@@ -102,11 +103,15 @@ def expects_gain(state: GenerationState) -> bool | None:
     idle = next((number for number, amount in enumerate(reversed(yields)) if amount), len(yields))
     if not left or not idle:
         return bool(left)
+    return _gain_of_round(state, left) / (1 + idle) >= _MIN_EXPECTED_GAIN
+
+
+def _gain_of_round(state: GenerationState, left: int) -> float:
+    """Return the number of mutants and targets that another round is expected to reach first."""
     vectors = [_reached_ids(state, test.test_id) for test in state.model_tests]
     floor = [_reached_ids(state, test.test_id) for test in state.tests.values() if test.is_combinatorial]
     known = frozenset[str]().union(*floor)
-    gain = expected_gain([vector for vector in vectors if vector], known, left)
-    return gain / (1 + idle) >= _MIN_EXPECTED_GAIN
+    return expected_gain([vector for vector in vectors if vector], known, left)
 
 
 def expected_gain(vectors: Sequence[Collection[str]], known: Collection[str], left: int) -> float:
@@ -149,6 +154,7 @@ def _reached_ids(state: GenerationState, test_id: str) -> frozenset[str]:
 
 _LOW_CONFIDENCE = 0.5
 _MAX_CITED_TESTS = 10
+_MORE_TOKENS = 10_000
 
 
 def make_stats(
@@ -172,7 +178,10 @@ def make_stats(
         comprehensiveness_score=_supported_score(state),
         spent=account.spent,
         seconds=account.worked_seconds,
-        uncertainties=(*dict.fromkeys(state.uncertainties), *_iter_doubts(state)),
+        uncertainties=(
+            *dict.fromkeys(state.uncertainties),
+            *_iter_doubts(state, BudgetAmount.from_usage(account.spent).tokens),
+        ),
         stopped_by=stopped_by,
         quality=state.quality,
         duplicates=len(state.dropped),
@@ -185,8 +194,8 @@ def _supported_score(state: GenerationState) -> int | None:
     return state.score if state.score is None or most is None else min(state.score, most)
 
 
-def _iter_doubts(state: GenerationState) -> Iterator[str]:
-    """Yield doubts about the existing tests."""
+def _iter_doubts(state: GenerationState, tokens: int) -> Iterator[str]:
+    """Yield doubts about the existing tests, and what further tokens would reach, from the used ones."""
     if state.verdicts and state.not_run:
         yield f"{_count_phrase(len(state.not_run))} not run, because the time limit was reached."
     failed = [
@@ -211,7 +220,12 @@ def _iter_doubts(state: GenerationState) -> Iterator[str]:
         yield _describe_scope(state.quality)
     left = count_missing(state.quality)
     if left:
-        yield f"{left} mutants and targets are not detected by any test."
+        told = f"{left} mutants and targets are not detected by any test"
+        if tokens and state.total_rounds:
+            rounds = _MORE_TOKENS * state.total_rounds / tokens
+            gain = min(left, round(_gain_of_round(state, left) * rounds))
+            told += f"; {_MORE_TOKENS:,} more tokens would most likely reach {gain} of them"
+        yield f"{told}."
 
 
 def _status_of(state: GenerationState, test: TestCase) -> TestStatus | None:

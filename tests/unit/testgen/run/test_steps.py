@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from peripety.core.mutation_testing import Coverage, MutationScore
+from peripety.gateway.types.response import Usage, UsageTotal
 from peripety.testgen.events import (
     GenerationProgressed,
     GenerationStop,
@@ -104,6 +105,16 @@ def test_the_estimate_is_the_one_of_the_sources() -> None:
 
 def test_no_more_can_be_gained_than_is_left() -> None:
     assert expected_gain([{str(number)} for number in range(50)], (), 3) <= 3
+
+
+def test_the_end_of_a_run_tells_what_more_tokens_would_reach() -> None:
+    # By hand: as above, a round reaches 0.875 more; 2,000 tokens were one round, so 10,000 are five.
+    state = after([{"a", "d"}, {"b", "d"}, {"c"}], left=100)
+    spent = UsageTotal(calls=1, usage=Usage(input_tokens=1_500, output_tokens=500))
+    (doubt,) = make_stats(state, BudgetAccount(spent)).uncertainties
+    told = "100 mutants and targets are not detected by any test"
+    assert doubt == f"{told}; 10,000 more tokens would most likely reach 4 of them."
+    assert make_stats(state, BudgetAccount()).uncertainties == (f"{told}.",)
 
 
 def test_before_any_test_holds_all_that_is_left_may_be_gained() -> None:
