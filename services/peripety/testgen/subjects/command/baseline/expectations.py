@@ -118,7 +118,7 @@ def _iterate_documented(tree: _Documented, owner: str) -> Iterator[tuple[_Docume
 
 def _iterate_examples(text: str, module: str, owner: str, place: str, start: int) -> Iterator[DocumentedCall]:
     try:
-        # The end of a code block in Markdown is no output.
+        # A code block of Markdown ends where the output ends.
         examples = doctest.DocTestParser().get_examples(_FENCE_PATTERN.sub("", text))
     except ValueError:
         return
