@@ -226,8 +226,9 @@ class CandidateCall:
         if self.result is None:
             return frozenset()
         code, output = self.result.exit_code, self.result.stdout
-        # The text of an error usually repeats the argument, so its kind is the fact.
-        fact = output if code == 0 else output.partition(b":")[0]
+        # The text of an exception usually repeats the argument, so its kind is the fact.
+        is_exception = code != 0 and self.given.call is not None
+        fact = output.partition(b":")[0] if is_exception else output
         shown = f"{self.command} {code} {fact[:200]!r}"
         own = {zlib.crc32(f"{self.command} {self.goal}".encode())} if self.goal else set()
         return self.result.features | own | {zlib.crc32(shown.encode())}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.testgen.subjects.command.baseline.calls import (
@@ -12,7 +13,7 @@ from peripety.testgen.subjects.command.baseline.calls import (
 )
 from peripety.testgen.subjects.command.baseline.values import SourceFunctions, find_values
 from peripety.testgen.subjects.command.python_mutants import PythonModule
-from peripety.testgen.subjects.command.python_program import ProgramInput, SurveyedCall
+from peripety.testgen.subjects.command.python_program import ProgramInput, PythonCall, SurveyedCall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,13 +31,16 @@ def test_the_next_call_is_the_one_that_shows_most_that_is_new() -> None:
     assert [*choose(calls)] == [1, 2]
 
 
-def test_errors_of_one_kind_are_one_fact_and_outputs_are_not() -> None:
+def test_exceptions_of_one_kind_are_one_fact_and_outputs_are_not() -> None:
     def call(name: str, code: int, output: bytes) -> CandidateCall:
-        return CandidateCall(ProgramInput((name,)), (), result=SurveyedCall(code, output, {}, frozenset()))
+        given = ProgramInput(call=PythonCall("package", f"f({name!r})"))
+        return CandidateCall(given, (), result=SurveyedCall(code, output, {}, frozenset()))
 
     errors = [call("a", 1, b"OSError: a"), call("b", 1, b"OSError: b"), call("c", 1, b"ValueError: c")]
     assert [*choose(errors)] == [0, 2]
     assert [*choose([call("a", 0, b"x: a"), call("b", 0, b"x: b")])] == [0, 1]
+    commands = [replace(one, given=ProgramInput((str(index),))) for index, one in enumerate(errors)]
+    assert [*choose(commands)] == [0, 1, 2]
 
 
 def test_calls_without_a_result_are_not_chosen() -> None:
