@@ -441,12 +441,12 @@ class TurnNarration:
         if said is None:
             self._prose.hold_back()
             return ()
-        mechanics = tuple(self._finish_mechanics(said.get("state_changes") or (), extract_rolls(said)))
-        self._prose.allow_release(
-            await self.validator.leak_filter(),
-            await self.validator.claim_filter(self._result),
-            self._dialogue_of(said),
-        )
+        changes, dice = said.get("state_changes") or (), extract_rolls(said)
+        leaks = await self.validator.leak_filter()
+        claims = await self.validator.claim_filter(self._scene.speculation.compute_result(changes, dice))
+        # The events of the closed stage count as sent, so nothing may fail between here and the caller.
+        mechanics = tuple(self._finish_mechanics(changes, dice))
+        self._prose.allow_release(leaks, claims, self._dialogue_of(said))
         return mechanics
 
     def _finish_mechanics(

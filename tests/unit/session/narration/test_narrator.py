@@ -28,11 +28,12 @@ from peripety.session.events import (
     WorldResolved,
 )
 from peripety.session.narration.narrator import Narrator
+from peripety.session.narration.outcome_schema import OutcomeValidator
 from peripety.session.narration.turn_narration import NarrationResult
 from peripety.session.types import NarratorStats, Resolution
 from support.engine.specs import action, document
 from support.gateway.fake_gateway import SILENCE, SPENT, FakeGateway
-from support.session.sessions import outcome, scene_of
+from support.session.sessions import names, outcome, played, scene_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -203,6 +204,21 @@ async def test_without_a_model_the_server_tells_the_turn(fault: Exception, reaso
 async def test_a_question_that_is_never_put_is_no_call() -> None:
     fault = ResourceExhaustedError("used up", code="BUDGET_EXHAUSTED")
     assert_told_by_server(await answered(fault), "BUDGET_EXHAUSTED", UsageTotal())
+
+
+async def test_a_check_that_fails_loses_no_event_of_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise RuntimeError
+
+    monkeypatch.setattr(OutcomeValidator, "claim_filter", fail)
+    happened, _ = await played(outcome("It is told."))
+    assert names(happened)[:2] == ["WorldResolved", "Degraded"]
+    assert happened[-1].resolution is Resolution.SERVER_RESOLVED
+
+
+async def test_a_state_may_name_a_list_as_a_section_of_another_version_does() -> None:
+    happened, _ = await played(outcome("It is told."), about=scene(state={"a": 1, "clues": ["one", "two"]}))
+    assert "Degraded" not in names(happened)
 
 
 async def test_a_model_that_breaks_off_has_its_prose_taken_back() -> None:

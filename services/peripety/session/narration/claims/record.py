@@ -108,7 +108,7 @@ def turn_facts(
         done_before: ids of the actions that were accepted in earlier turns.
     """
     shown = view.project_state(played.tree)
-    given = [shown.get(section) or {} for section in ("clues", "statements")]
+    given = [shown[section] for section in ("clues", "statements") if section in spec]
     return TurnFacts(
         spec,
         read_facts(spec, view.project_state(before), view.viewer),
