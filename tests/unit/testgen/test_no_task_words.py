@@ -25,7 +25,7 @@ LONG = 4
 # Ordinary words of tests, tools and programs that tasks use too.
 ORDINARY = frozenset(
     {
-        "after", "count", "hidden", "list", "main", "mode", "next", "parse", "path",
+        "after", "count", "hidden", "list", "main", "mode", "next", "options", "parse", "path",
         "paths", "private", "read", "send", "size", "total", "write",
     },
 )  # fmt: skip

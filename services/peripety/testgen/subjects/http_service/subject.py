@@ -265,7 +265,7 @@ class ServiceSubject(CommandSubject):
             operation = self._operation_of(request)
             if operation is not None:
                 for message in self._document.iterate_breaches(operation, response):
-                    yield Finding("DOCUMENT_BROKEN", f"/requests/{index}", message)
+                    yield Finding("DOCUMENT_VIOLATED", f"/requests/{index}", message)
 
     def _responses_of(self, output: ProcessOutput) -> Sequence[Mapping[str, Any]]:
         return [
