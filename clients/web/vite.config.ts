@@ -16,7 +16,7 @@ export default defineConfig({
         entryFileNames: "[name].js",
         chunkFileNames: "[name].js",
         assetFileNames: "[name][extname]",
-        // What every view uses is one file: each further one would be one more request before the first drawing.
+        // The code that every view uses is one file: each further one would be one more request before the first drawing.
         codeSplitting: { groups: [{ name: "ui", test: /node_modules|src[\\/](api|i18n|router|text|ui)\.tsx?$|locales[\\/]en/ }] },
       },
     },
