@@ -49,14 +49,13 @@ _ELLIPSIS = "\u2026"
 
 
 def to_json_text(value: Any) -> str:
-    """Encode a JSON value as sent to a model; numbers have at most twelve digits."""
+    """Encode a JSON value as sent to a model; fractions have at most twelve digits."""
     return json.dumps(_shorten_numbers(value), ensure_ascii=False, separators=(",", ":"))
 
 
 def _shorten_numbers(value: Any) -> Any:
-    if isinstance(value, float):
-        shorter = float(f"{value:.12g}")
-        return int(shorter) if shorter.is_integer() and abs(shorter) < _MAX_PLAIN_INTEGER else shorter
+    if isinstance(value, float) and not value.is_integer():
+        return float(f"{value:.12g}")
     if isinstance(value, dict):
         return {key: _shorten_numbers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -184,7 +183,6 @@ _NAME_CHARACTERS = 120
 _REASON_CHARACTERS = 240
 _CACHED_RULES = 64
 _VALUE_BYTES = 40
-_MAX_PLAIN_INTEGER = 2**53
 # Limits on changes, log lines and bytes of their values, from generous to sparse.
 _FACT_LEVELS = ((24, 8, 400), (16, 8, 160), (12, 6, 80), (8, 4, 60), (5, 3, 48), (3, 2, 40), (1, 1, 40))
 

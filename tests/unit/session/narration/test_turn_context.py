@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from peripety.session.narration.turn_context import json_size, truncate_json, truncate_text
+from peripety.session.narration.turn_context import json_size, to_json_text, truncate_json, truncate_text
 
 
 def test_a_small_value_is_shown_whole() -> None:
@@ -33,3 +33,8 @@ def test_a_value_that_can_not_be_cut_to_fit_is_left_out() -> None:
 def test_a_text_is_cut_with_a_mark() -> None:
     assert truncate_text("x" * 10, 10) == "x" * 10
     assert truncate_text("x" * 11, 10) == "x" * 9 + "…"
+
+
+def test_fractions_are_short_and_integers_exact() -> None:
+    told = to_json_text({"a": [34.10000000000001, 0.1 + 0.2], "b": 9007199254740991, "c": -2.5})
+    assert told == '{"a":[34.1,0.3],"b":9007199254740991,"c":-2.5}'
