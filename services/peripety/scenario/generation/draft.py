@@ -123,6 +123,7 @@ class SpecDraft:
         evaluation: its evaluation; None before the first answer.
         slips: findings of the last answer that are not in the document.
         feedback: feedback for the model about that answer.
+        is_accepted: True after `accept`.
     """
 
     def __init__(
@@ -143,6 +144,7 @@ class SpecDraft:
         self.evaluation: SpecEvaluation | None = None
         self.slips: tuple[Finding, ...] = ()
         self.feedback = Feedback((), document)
+        self.is_accepted = False
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -158,6 +160,19 @@ class SpecDraft:
     def has_passed(self) -> bool:
         """Return True if any document has passed."""
         return self._passed is not None
+
+    @property
+    def is_passed(self) -> bool:
+        """Return True if the present document is the one that `rollback` returns to."""
+        return self._passed is not None and self.evaluation is self._passed[0]
+
+    def accept(self) -> None:
+        """Accept the present document, which has passed.
+
+        Another one then replaces it only if it passes, too, with at most as many findings.
+        """
+        self.is_accepted = True
+        self.feedback = replace(self.feedback, is_accepted=True)
 
     async def apply_answer(
         self,
@@ -211,7 +226,7 @@ class SpecDraft:
         # change, too.
         is_open = judgement.depth > EvaluationDepth.FORM or undone == _WHOLE_DOCUMENT
         self._scope = EVERYTHING if is_open else scope_of_findings(self.document, self.findings)
-        if not judgement.errors:
+        if not judgement.errors and not (self.is_accepted and self._has_more_findings_than_passed()):
             self._passed = judgement, self.slips
         left_out = (*merged.left_out, *(slip.path for slip in merged.findings if slip not in slips))
         self.feedback = Feedback(
@@ -233,12 +248,20 @@ class SpecDraft:
         Yields:
             The resulting change.
         """
-        if self._passed is None or self.evaluation is self._passed[0]:
+        if self._passed is None:
+            return
+        if self.is_passed:
+            self.slips = self._passed[1]
             return
         edits = diff_specs(self.document, self._passed[0].document)
         self.evaluation, self.slips = self._passed
         self.document = self.evaluation.document
         yield DraftRevised(encode_json(self.document), number, edits)
+
+    def _has_more_findings_than_passed(self) -> bool:
+        """Return True if the present document has more findings than the last one that passed."""
+        passed, slips = self._passed or (None, ())
+        return passed is not None and len(self.findings) > len(slips) + len(passed.findings)
 
     def _with_fixed_members(self, value: Any) -> Any:
         """Return an answer with the fixed members."""

@@ -26,6 +26,9 @@ The loop ends when the document passes and the last answer has no slips. It also
 order, and after two answers in a row without any part of a document. After the last case the caller prompts
 part by part, by an outline.
 
+A new document that passes with warnings has one optional round: the model reads the warnings once, and may
+improve the document. The answer counts only if it passes, too, with at most as many findings.
+
 The schema is advisory. An invalid answer is therefore returned with its findings, which the next request
 contains, instead of an error of the gateway.
 """
@@ -97,6 +100,7 @@ class RepairLoop:
         client: sends the requests, and counts their usage.
         conversation: the conversation; its system prompt is `prompts/generate.md`.
         draft: the document.
+        has_optional_round: True to send the warnings of a document that passed, once.
 
     Attributes:
         answer: the last answer with a part of a document; None before one.
@@ -104,7 +108,15 @@ class RepairLoop:
         findings: the findings, errors first.
     """
 
-    def __init__(self, client: ModelClient, conversation: Conversation, draft: SpecDraft) -> None:
+    def __init__(
+        self,
+        client: ModelClient,
+        conversation: Conversation,
+        draft: SpecDraft,
+        *,
+        has_optional_round: bool = False,
+    ) -> None:
+        self._has_optional_round = has_optional_round
         self._client = client
         self._conversation = conversation
         self._draft = draft
@@ -127,6 +139,10 @@ class RepairLoop:
             async with closing(self._run_rounds(question)) as events:
                 async for event in events:
                     yield event
+            if self._is_optional_round_due():
+                async with closing(self._run_optional_round()) as events:
+                    async for event in events:
+                        yield event
         except PeripetyError as error:
             if not self._draft.has_passed:
                 raise
@@ -184,6 +200,38 @@ class RepairLoop:
         judgement, slips = self._draft.evaluation, self._draft.slips
         has_passed = judgement is not None and not judgement.errors
         return has_passed and (not slips or self._client.exhausted_limit() is not None)
+
+    def _is_optional_round_due(self) -> bool:
+        """Return True if a model may improve a document that passed with warnings."""
+        return (
+            self._has_optional_round
+            and self._is_enough()
+            and bool(self._draft.findings)
+            and self._client.exhausted_limit() is None
+            and self.answer is not None
+            and self.answer.completion.provider != ProviderName.OFFLINE.value
+        )
+
+    async def _run_optional_round(self) -> AsyncIterator[RepairLoopEvent]:
+        """Send the warnings; the accepted document stays unless the answer improves it."""
+        accepted = self._draft.evaluation
+        self._draft.accept()
+        yield ValidationFailed(self.findings)
+        yield self._client.progress(ProgressStage.REPAIRING, "accepted; one optional round", share=1.0)
+        question = self._draft.feedback.render()
+        async with closing(self._client.request(self._conversation, question, self._schema)) as steps:
+            async for step in steps:
+                yield step
+        answer = self._client.answer and _salvage(self._client.answer)
+        if answer is not None and isinstance(answer.value, dict):
+            async with closing(self._apply_answer(answer)) as events:
+                async for event in events:
+                    yield event
+            if self._draft.evaluation is not accepted:
+                yield ValidationFailed(self.findings)
+        is_better = self._draft.is_passed and self._draft.evaluation is not accepted
+        message = "taking the improved document" if is_better else "keeping the accepted document"
+        yield self._client.progress(ProgressStage.REPAIRING, message, share=1.0)
 
 
 def _salvage(answer: ModelAnswer) -> ModelAnswer:
@@ -256,7 +304,7 @@ class _Generation:
         yield self._client.progress(ProgressStage.AUTHORING, "requesting a whole specification")
         manuscript = SpecDraft(self._evaluator, {}, {"seed": self._seed}, WRITTEN_DEFAULTS)
         conversation = start_document_conversation(self._gateway, self._order.model, self._order.limits)
-        writer = RepairLoop(self._client, conversation, manuscript)
+        writer = RepairLoop(self._client, conversation, manuscript, has_optional_round=True)
         question: dict[str, Any] = {"description": self._order.description, "seed": self._seed}
         if self._order.language:
             question["language"] = self._order.language

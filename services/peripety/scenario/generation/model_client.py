@@ -209,6 +209,7 @@ class Feedback:
         moved_numbers: the moved numbers.
         figures: a line about each player that was measured, those inside their bands as well.
         trials: lines about numbers that would bring the players into their bands.
+        is_accepted: True if the document has passed, so that an answer is optional.
     """
 
     findings: tuple[Finding, ...]
@@ -218,11 +219,13 @@ class Feedback:
     moved_numbers: tuple[NumberEdit, ...] = ()
     figures: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
+    is_accepted: bool = False
 
     def render(self) -> dict[str, Any]:
         """Return the message as a JSON object; empty members are omitted, and long lists are truncated."""
         told = self.findings[:_MAX_FINDINGS]
         message = {
+            "accepted": self.is_accepted,
             "findings": [self._render_finding(finding) for finding in told],
             "fixes": {finding.code: finding.remedy for finding in told if finding.remedy},
             "more_findings": len(self.findings) - len(told),

@@ -6,7 +6,7 @@ Repair loop: answers are merged, valid parts are retained, and repaired parts st
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from peripety.gateway.conversations.conversation import Conversation
 from peripety.gateway.local_gateway import LocalModelGateway
 from peripety.gateway.providers.registry import ProviderRegistry
 from peripety.gateway.types.request import Budget
-from peripety.gateway.types.response import TextDelta
+from peripety.gateway.types.response import Completed, TextDelta
 from peripety.scenario.generation.draft import SpecDraft
 from peripety.scenario.generation.draft_cache import load_prompt
 from peripety.scenario.generation.evaluation import SpecEvaluator
@@ -48,7 +48,7 @@ from support.scenario.batches import WORKERS
 from support.scenario.generation import ANSWERS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from peripety.author.blueprint import Blueprint
     from peripety.gateway.types.request import GenerateRequest
@@ -270,7 +270,8 @@ async def test_each_request_may_use_what_those_before_it_left() -> None:
 
 
 async def test_a_dry_run_that_is_ordered_sends_its_findings_back() -> None:
-    events, gateway = await generated(EASY, GOOD, level=ValidationLevel.DRY_RUN)
+    limits = GenerationLimits(answers=2)
+    events, gateway = await generated(EASY, GOOD, level=ValidationLevel.DRY_RUN, limits=limits)
     last = events[-1]
     assert isinstance(last, SpecGenerated)
     assert [codes(found) for found in of(ValidationFailed, events)] == [
@@ -444,11 +445,17 @@ async def wrote(
     level: ValidationLevel = ValidationLevel.STATIC,
     document: dict[str, Any] | None = None,
     limit: int = 4,
+    has_optional_round: bool = False,
 ) -> Wrote:
     """Run the repair loop with a model's answers."""
     asked = FakeGateway(*answers)
     manuscript = SpecDraft(SpecEvaluator(level, WORKERS), document or {}, FIXED)
-    writer = RepairLoop(ModelClient(GenerationLimits(limit), SEED), Conversation(asked, "system"), manuscript)
+    writer = RepairLoop(
+        ModelClient(GenerationLimits(limit), SEED),
+        Conversation(asked, "system"),
+        manuscript,
+        has_optional_round=has_optional_round,
+    )
     async with closing(writer.run({"description": "a"})) as events:
         return Wrote([event async for event in events], writer, manuscript, asked)
 
@@ -765,3 +772,93 @@ async def test_a_stored_action_that_an_answer_does_not_change_remains_as_it_is()
     assert done.manuscript.document["actions"] == [literal]
     again = await wrote({"actions": [{**literal, "name": "Renamed"}]}, document=stored)
     assert again.manuscript.document["actions"][0]["derives"] == {"n": {"var": "params.n"}}
+
+
+WARNED = {**chance(0.5), **FIXED}
+"""A scenario that is accepted with one warning."""
+EARLY = {"and": [{"<=": [{"var": "state.a"}, 0]}, {"<": [{"var": "turn"}, 2]}]}
+MENDED = {"loss_conditions": [{"id": "gone", "when": EARLY}, at_most("never", "state.a", 0)]}
+"""An answer that leaves no warning."""
+
+
+async def advised(*answers: Any, limit: int = 4) -> Wrote:
+    """Run the repair loop with an optional round, after the answer `WARNED`."""
+    return await wrote(WARNED, *answers, level=ValidationLevel.DRY_RUN, limit=limit, has_optional_round=True)
+
+
+async def test_warnings_of_an_accepted_draft_are_shown_once_and_may_be_improved() -> None:
+    done = await advised(MENDED)
+    assert done.writer.is_done
+    assert len(done.gateway.requests) == 2
+    assert done.told(1)["accepted"] is True
+    assert [found["code"] for found in done.told(1)["findings"]] == ["IMPOSSIBLE_LOSS"]
+    assert done.codes() == [{"IMPOSSIBLE_LOSS"}, set()]
+    assert done.manuscript.document == {**WARNED, **MENDED}
+    assert done.writer.findings == ()
+    assert "accepted; one optional round" in done.remarks()
+    assert done.remarks()[-1] == "taking the improved document"
+
+
+async def test_an_improvement_with_as_many_findings_is_taken() -> None:
+    done = await advised({"name": "Other"})
+    assert done.manuscript.document == {**WARNED, "name": "Other"}
+    assert len(done.gateway.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param({}, id="nothing changed"),
+        pytest.param("It is fine as it is.", id="no document"),
+        pytest.param({"actions": [bad("wait")]}, id="refused"),
+        pytest.param({"name": "Other", "notes": "none"}, id="more findings"),
+        pytest.param({"notes": "none"}, id="a slip alone"),
+        pytest.param(
+            {"loss_conditions": [*WARNED["loss_conditions"], at_most("nor", "state.a", -9)]},
+            id="one more warning",
+        ),
+        pytest.param(UnavailableError("away"), id="no answer"),
+        pytest.param(InvalidArgumentError("too long", code="CONTEXT_LENGTH_EXCEEDED"), id="too long"),
+    ],
+)
+async def test_an_optional_answer_that_is_no_improvement_leaves_the_accepted_draft(answer: Any) -> None:
+    done = await advised(answer)
+    assert done.writer.is_done
+    assert len(done.gateway.requests) == 2
+    assert done.manuscript.document == WARNED
+    assert [finding.code for finding in done.writer.findings] == ["IMPOSSIBLE_LOSS"]
+    assert "taking the improved document" not in done.remarks()
+
+
+async def test_there_is_no_optional_round_without_warnings_or_at_the_limit_of_answers() -> None:
+    assert len((await advised(limit=1)).gateway.requests) == 1
+    clean = {**WARNED, **MENDED}
+    done = await wrote(clean, level=ValidationLevel.DRY_RUN, has_optional_round=True)
+    assert len(done.gateway.requests) == 1
+    assert done.writer.is_done
+
+
+async def test_the_optional_round_belongs_to_generation_and_to_models() -> None:
+    level = ValidationLevel.DRY_RUN
+    events, _ = await generated(GOOD, json.dumps(MENDED), level=level)
+    assert isinstance(events[-1], SpecGenerated)
+    assert (events[-1].attempts, codes(events[-1])) == (2, [])
+    by_rules = GatewayOfRules(GOOD)
+    order = GenerationOrder("a", level=level)
+    async with closing(ScenarioGenerator(by_rules, ProviderName.OFFLINE, WORKERS).generate(order)) as stream:
+        last = [event async for event in stream][-1]
+    assert isinstance(last, SpecGenerated)
+    assert codes(last) == ["IMPOSSIBLE_LOSS"]
+    assert len(by_rules.requests) == 1
+
+
+class GatewayOfRules(FakeGateway):
+    """Gateway whose answers are those of the provider without a model."""
+
+    async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
+        async with closing(super().stream(request)) as events:
+            async for event in events:
+                if isinstance(event, Completed):
+                    yield Completed(replace(event.completion, provider=ProviderName.OFFLINE.value))
+                else:
+                    yield event
