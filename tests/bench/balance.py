@@ -14,10 +14,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.certification.options import DryRunOptions
 from peripety.core.concurrency import WorkerPool
 from peripety.scenario.balance.balancer import BalanceOrder, Balancer, BalanceReached, BalanceTarget
 from peripety.scenario.spec_generator.generator import generate_spec
-from peripety.scenario.types import DryRunOptions
 
 if TYPE_CHECKING:
     from peripety.engine import Persona

@@ -24,11 +24,12 @@ import jsonschema_rs
 
 from peripety import engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.certification.options import DryRunOptions
 from peripety.client import AsyncClient
 from peripety.engine.schemas import SCENARIO_SPEC, schema_document
 from peripety.scenario import batch
 from peripety.scenario.spec_generator.generator import generate_spec
-from peripety.scenario.types import DryRunOptions, ValidationLevel
+from peripety.scenario.types import ValidationLevel
 from support.servers.processes import ServerProcess
 
 if TYPE_CHECKING:

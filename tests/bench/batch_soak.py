@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from peripety.certification.options import DryRunOptions
 from peripety.scenario import batch
 from peripety.scenario.spec_generator.generator import generate_spec
-from peripety.scenario.types import DryRunOptions, ValidationLevel
+from peripety.scenario.types import ValidationLevel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

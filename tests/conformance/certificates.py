@@ -12,18 +12,19 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from peripety import engine
+from peripety.certification.certificate import build_certificate
+from peripety.certification.options import CertificateOptions
+from peripety.certification.types import encode
 from peripety.core.concurrency import WorkerPool
-from peripety.scenario.certificate.certifier import build_certificate
 from peripety.scenario.certificate.plots import draw_plots
-from peripety.scenario.certificate.types import CertificateOptions, encode
 from peripety.scenario.rendering.markup import load_style, render_xml, with_style
 from support.repo.repository import ROOT, with_output
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from peripety.certification.types import Certificate
     from peripety.engine import Program
-    from peripety.scenario.certificate.types import Certificate
 
 
 SPEC = ROOT / "examples" / "scenario.json"

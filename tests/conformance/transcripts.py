@@ -16,8 +16,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.certification.types import encode
 from peripety.errors import UnavailableError
-from peripety.scenario.certificate.types import encode
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.session.types import NarratorOptions, PlayerAction, Seat, SeatConfig
 from support.engine.specs import action, at_most, event, never, spec

@@ -9,11 +9,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from peripety import engine
+from peripety.certification.options import DryRunOptions
 from peripety.core.concurrency import WorkerPool
 from peripety.scenario.rule_graph.activity import inspect_program
 from peripety.scenario.rule_graph.graph import DEFAULT_INSPECTION_RUNS, Inspection
 from peripety.scenario.rule_graph.svg import render_svg
-from peripety.scenario.types import DryRunOptions
 from support.repo.repository import ROOT, with_output
 
 if TYPE_CHECKING:

@@ -47,34 +47,24 @@ print(*sys.modules)
 """
 
 ABSENT = ("grpc", "sqlalchemy", "typer", "peripety.core")
-GOLDEN = json.loads((ROOT / "tests" / "conformance" / "certificate.json").read_bytes())
-FIGURES = """
+GOLDEN = (ROOT / "tests" / "conformance" / "certificate.json").read_bytes().strip()
+CERTIFY = """
 import importlib.util, json, sys
 from peripety import engine
+from peripety.certification.certificate import certify_document
+from peripety.certification.options import CertificateOptions
+from peripety.certification.types import encode
 
 document = open(sys.argv[1], "rb").read()
 options = json.loads(sys.argv[2])
 program = engine.compile(document)
-reports = [
-    program.dry_run(
-        runs=options["max_runs"],
-        persona=persona,
-        seed=options["seed"],
-        horizon=options["horizon"],
-        detail=True,
-    )
-    for persona in options["personas"]
-]
+certificate = certify_document(document, CertificateOptions(**options))
 print(json.dumps({
     "core": engine.BACKEND,
     "valid": not engine.validate(document),
     "invalid": [finding.code for finding in engine.validate(b'{"id": 1}')],
-    "spec_hash": program.spec_hash,
-    "lost": [report.lost for report in reports],
-    "won": [report.won for report in reports],
-    "survived": [report.survived for report in reports],
-    "turns": [report.turns for report in reports],
-    "proofs": [proof.code for proof in program.prove(options["horizon"])],
+    "lost": program.dry_run(runs=100, seed=options["seed"], horizon=options["horizon"]).lost,
+    "certificate": encode(certificate).decode(),
     "absent": [name for name in sys.argv[3:] if not importlib.util.find_spec(name)],
 }))
 """
@@ -255,22 +245,19 @@ def test_the_client_alone_verifies_a_transcript_and_has_every_stub(client_instal
         ),
     ],
 )
-def test_the_engine_alone_validates_dry_runs_and_finds_the_figures_of_a_certificate(
+def test_the_engine_alone_validates_dry_runs_and_certifies(
     engine_installation: Installation,
     core: str,
 ) -> None:
-    spec, options = ROOT / "examples" / "scenario.json", json.dumps(GOLDEN["options"])
-    done = engine_installation.run(
-        "python", "-W", "error", "-c", FIGURES, str(spec), options, *ABSENT, core=core
-    )
+    path, options = ROOT / "examples" / "scenario.json", json.loads(GOLDEN)["options"]
+    given = (str(path), json.dumps(options), *ABSENT)
+    done = engine_installation.run("python", "-W", "error", "-c", CERTIFY, *given, core=core)
     found: dict[str, Any] = json.loads(done.stdout)
-    assert (found["core"], found["valid"], found["spec_hash"]) == (core, True, GOLDEN["spec_hash"])
+    assert (found["core"], found["valid"], found["absent"]) == (core, True, list(ABSENT))
     assert found["invalid"]
-    for figure in ("lost", "won", "survived"):
-        assert found[figure] == [persona[figure]["count"] for persona in GOLDEN["personas"]]
-    assert found["turns"] == [persona["turns"] for persona in GOLDEN["personas"]]
-    assert found["proofs"] == [proof["code"] for proof in GOLDEN["proofs"]]
-    assert found["absent"] == list(ABSENT)
+    here = engine.compile(path.read_bytes())
+    assert found["lost"] == here.dry_run(runs=100, seed=options["seed"], horizon=options["horizon"]).lost
+    assert found["certificate"].encode() == GOLDEN
 
 
 def test_every_module_of_the_engine_can_be_imported_alone(engine_installation: Installation) -> None:

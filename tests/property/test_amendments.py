@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from peripety import engine
-from peripety.author.rule_text import diff_specs
+from peripety.engine.rule_text import diff_specs
 from peripety.errors import Finding
 from peripety.scenario.amendment.offline_amendment import apply_edits
 from peripety.scenario.spec_generator.generator import generate_spec

@@ -13,7 +13,8 @@ import pytest
 
 from peripety import engine
 from peripety.author.spec_author import author_from_text
-from peripety.scenario.certificate.types import CertificateOptions, CertificateVerdict
+from peripety.certification.options import CertificateOptions
+from peripety.certification.types import CertificateVerdict
 from support.engine.backends import backend_named, program_on
 from support.examples import example_count
 from support.repo.repository import ROOT
@@ -21,7 +22,7 @@ from support.scenario.batches import certified
 from support.scenario.generation import descriptions
 
 if TYPE_CHECKING:
-    from peripety.scenario.certificate.types import Certificate
+    from peripety.certification.types import Certificate
 
 
 EXAMPLES = example_count(24)

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety import engine
+from peripety.certification.options import DryRunOptions
 from peripety.engine.schema_validation import format_pointer
+from peripety.errors import filter_errors
 from peripety.scenario.balance.balancer import BalanceOrder, Balancer, BalanceReached, BalanceTarget
 from peripety.scenario.balance.parameters import scale_numbers, select_for_balance, select_for_repair
 from peripety.scenario.spec_generator.generator import generate_spec
-from peripety.scenario.types import DryRunOptions, filter_errors
 from support.scenario.batches import WORKERS
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety import engine
+from peripety.certification.options import DryRunOptions
 from peripety.errors import Severity
 from peripety.scenario.batch import BatchOptions
 from peripety.scenario.spec_generator.generator import generate_spec
-from peripety.scenario.types import DryRunOptions, ValidationLevel
+from peripety.scenario.types import ValidationLevel
 from support.scenario.batches import BYTES, EASY, GOOD, WRONG, spaced, verdicts
 
 OPTIONS = BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=64, horizon=8))

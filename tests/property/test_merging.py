@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peripety.author.spec_sections import DIVIDED, SECTIONS, join_parts, split_parts
 from peripety.engine.schemas import SCENARIO_SPEC_1_1, schema_document
+from peripety.engine.spec_sections import DIVIDED, SECTIONS, join_parts, split_parts
 from peripety.scenario.generation.merge import EVERYTHING, EditScope, merge
 from support.engine.specs import action, event, spec
 

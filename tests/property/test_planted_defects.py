@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety import engine
+from peripety.certification.certificate import build_certificate
+from peripety.certification.options import CertificateOptions
 from peripety.core.concurrency import WorkerPool
-from peripety.scenario.certificate.certifier import build_certificate
-from peripety.scenario.certificate.types import CertificateOptions
 from peripety.scenario.spec_generator.generator import generate_spec
 from support.engine.broken_specs import DEFECTS, plant
 

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety import engine
+from peripety.certification.options import DryRunOptions
+from peripety.certification.rate_interval import INDIFFERENCE_ZONE
 from peripety.errors import Severity
-from peripety.scenario.dry_run.rate_interval import INDIFFERENCE_ZONE
-from peripety.scenario.types import DryRunOptions, NumbersAdjusted, RegistrationFailed, ScenarioRegistered
+from peripety.scenario.types import NumbersAdjusted, RegistrationFailed, ScenarioRegistered
 from support.engine.spec_generators import specs
 from support.engine.specs import action, as_bytes, at_most, event, spec
 from support.scenario.batches import compiled_alone

@@ -14,7 +14,7 @@ from peripety.agent.manifest import (
     ToolsRequested,
 )
 from peripety.api.agent.v1 import agent_pb2 as pb
-from peripety.core.validation import field_error
+from peripety.errors import field_error
 from peripety.gateway.pb.requests import (
     budget_from_proto,
     budget_to_proto,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
+from peripety.certification.certificate import CertificationProgress
 from peripety.cli.output import EXIT_INTERRUPTED, error_console, printable, progress_bar
 from peripety.core import logging_setup
 from peripety.core.concurrency import closing
@@ -132,7 +133,7 @@ async def _last_event(events: AsyncIterator[object], doing: str, kinds: tuple[ty
     with progress_bar(doing, total=1.0) as advance:
         async with closing(events):
             async for event in events:
-                if isinstance(event, Progress):
+                if isinstance(event, Progress | CertificationProgress):
                     advance(event.fraction - done)
                     done = event.fraction
                 elif isinstance(event, kinds):

@@ -13,8 +13,6 @@ import typer
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
-from peripety.author.rule_text import describe_content, describe_part
-from peripety.author.spec_sections import split_parts
 from peripety.cli.embedded_services import services_at
 from peripety.cli.options import (
     Server,
@@ -30,6 +28,8 @@ from peripety.cli.output import (
     write_json,
 )
 from peripety.cli.render.console import format_dry_run
+from peripety.engine.rule_text import describe_content, describe_part
+from peripety.engine.spec_sections import split_parts
 from peripety.rpc.proto_json import to_json
 
 if TYPE_CHECKING:

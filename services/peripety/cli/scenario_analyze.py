@@ -19,6 +19,17 @@ import typer
 from peripety import engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
+from peripety.certification import certificate as certificates
+from peripety.certification.difficulty_gate import describe_rate
+from peripety.certification.options import (
+    MAX_RUNS,
+    USUAL_PERSONAS,
+    CertificateOptions,
+    DryRunOptions,
+    validate_certificate_options,
+    validate_options,
+)
+from peripety.certification.types import Certificate, CertificateVerdict, certificate_hash, encode
 from peripety.cli.embedded_services import run_with_progress, services_at
 from peripety.cli.input_documents import read_specification
 from peripety.cli.options import Horizon, MaxRuns, Persona, Player, Players, Seed, Server
@@ -48,33 +59,20 @@ from peripety.scenario.balance.balancer import (
     BalanceReached,
     BalanceTarget,
 )
-from peripety.scenario.certificate import certifier
 from peripety.scenario.certificate.report import render_page
-from peripety.scenario.certificate.types import (
-    MAX_RUNS,
-    USUAL_PERSONAS,
-    Certificate,
-    CertificateOptions,
-    CertificateVerdict,
-    certificate_hash,
-    encode,
-)
-from peripety.scenario.dry_run.difficulty_gate import describe_rate
 from peripety.scenario.rule_graph.activity import describe_activity, inspect_program
 from peripety.scenario.rule_graph.graph import Inspection
 from peripety.scenario.rule_graph.mermaid import describe_rules, describe_runs, render_mermaid
 from peripety.scenario.rule_graph.shapes import assign_columns, count_cells
 from peripety.scenario.rule_graph.svg import render_svg
-from peripety.scenario.types import DryRunOptions
-from peripety.scenario.validation import validate_certificate_options, validate_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.table import Table
 
+    from peripety.certification.types import PersonaReport, Rate
     from peripety.engine import DryRunReport, Program
-    from peripety.scenario.certificate.types import PersonaReport, Rate
     from peripety.scenario.rule_graph.graph import GraphNode
     from peripety.scenario.rule_graph.shapes import Columns
     from peripety.scenario.types import NumberEdit
@@ -166,13 +164,13 @@ _CERTIFY_TIMEOUT = math.inf
 def _verify_certificate(certificate: str, source: str, *, as_json: bool) -> int:
     """Recompute a certificate, print the differences, and return the exit code."""
     with closing(WorkerPool()) as workers:
-        events = certifier.verify_certificate(
+        events = certificates.verify_certificate(
             read_specification(certificate),
             read_specification(source),
             workers,
             _CERTIFY_TIMEOUT,
         )
-        compared = run_with_progress(events, "certifying", certifier.CertificateComparison)
+        compared = run_with_progress(events, "certifying", certificates.CertificateComparison)
     if as_json:
         differing = [{"path": f.path, "message": f.message} for f in compared.findings]
         write_json({"matches": compared.matches, "findings": differing})
@@ -446,7 +444,7 @@ def certify(
     program = engine.compile(read_specification(file))
     with closing(WorkerPool()) as workers:
         certificate = run_with_progress(
-            certifier.certify(program, options, workers, _CERTIFY_TIMEOUT),
+            certificates.certify(program, options, workers, _CERTIFY_TIMEOUT),
             "certifying",
             Certificate,
         )

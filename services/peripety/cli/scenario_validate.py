@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from peripety.certification.options import CertificateOptions, DryRunOptions
 from peripety.cli.input_documents import STDIN, iterate_specifications, read_document, total_bytes
 from peripety.cli.options import Horizon, Level, MaxRuns, Persona, Player, Seed
 from peripety.cli.output import (
@@ -38,8 +39,7 @@ from peripety.cli.output import (
 from peripety.engine.schemas import SCENARIO_SPEC, SCENARIO_SPEC_1_1, schema_document
 from peripety.errors import InvalidArgumentError
 from peripety.scenario import batch
-from peripety.scenario.certificate.types import CertificateOptions
-from peripety.scenario.types import DryRunOptions, ValidationLevel
+from peripety.scenario.types import ValidationLevel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -13,7 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+
+from peripety.core import call_context
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -94,21 +96,8 @@ def raise_if_cancelled() -> None:
         raise WorkCancelledError
 
 
-class Executor(Protocol):
-    """Executor of work items; hides when and where they run."""
-
-    @property
-    def threads(self) -> int | None:
-        """Maximum number of threads that a work item may start; None for the number of cores."""
-        ...
-
-    async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Execute a work item."""
-        ...
-
-
 class WorkerPool:
-    """Pool of dedicated threads, so that slow work does not block other work of the process.
+    """Executor with dedicated threads, so that slow work does not block other work of the process.
 
     A thread cannot be stopped. If the caller of a work item has gone, a queued item is not started. A running
     item continues to its end or to its next cancellation check .
@@ -124,6 +113,10 @@ class WorkerPool:
 
     def __init__(self, name: str = "scenarios") -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=name)
+
+    def remaining_seconds(self) -> float | None:
+        """Return the seconds until the deadline of the caller; None without one."""
+        return call_context.remaining()
 
     async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Execute a work item in a thread of the pool."""

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from peripety.errors import FieldViolation, InvalidArgumentError
+from peripety.errors import field_error, require_field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,27 +16,6 @@ UUID_PATTERN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Canonical form of a UUID. Idempotency compares request ids as text, so each id needs exactly one form."""
 
 _UUID_IN_ANY_CASE = re.compile(UUID_PATTERN.pattern, re.IGNORECASE)
-
-
-def field_error(field: str, reason: str) -> InvalidArgumentError:
-    """Return the error of a request with one invalid field."""
-    violation = FieldViolation(field, reason)
-    return InvalidArgumentError(f"{violation.field} {reason}", violations=[violation])
-
-
-def require_field(condition: object, field: str, reason: str) -> None:
-    """Raise an error unless a condition holds.
-
-    Args:
-        condition: the condition.
-        field: path of the field in the request.
-        reason: problem and remedy.
-
-    Raises:
-        InvalidArgumentError: the condition does not hold.
-    """
-    if not condition:
-        raise field_error(field, reason)
 
 
 def normalize_uuid(text: str) -> str:

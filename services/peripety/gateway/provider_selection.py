@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from peripety.core.config import ProviderName
-from peripety.core.validation import field_error
+from peripety.errors import field_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceServicer
 from peripety.core.concurrency import closing
-from peripety.core.validation import field_error, require_field
+from peripety.errors import field_error, require_field
 from peripety.gateway.pb.requests import object_schema_from_proto, prompt_from_proto, request_from_proto
 from peripety.gateway.pb.resources import (
     check_turn_prompt,

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from peripety.core.concurrency import run_in_thread_if_large
 from peripety.core.lru import LruCache
-from peripety.core.validation import require_field
 from peripety.engine import DecisionResult, Policy, ToolRequest, compile_policy
-from peripety.errors import FieldViolation, InvalidArgumentError, PeripetyError
+from peripety.errors import FieldViolation, InvalidArgumentError, PeripetyError, require_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

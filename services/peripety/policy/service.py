@@ -12,8 +12,7 @@ from peripety.core.call_context import now_micros
 from peripety.core.concurrency import closing
 from peripety.core.idempotency.stream import ResponseRecorder
 from peripety.core.runs.call_runs import CallMethod, CallRuns, CallRunState
-from peripety.core.validation import require_field
-from peripety.errors import InvalidArgumentError, PeripetyError, SpecError
+from peripety.errors import InvalidArgumentError, PeripetyError, SpecError, require_field
 from peripety.gateway.pb.resources import request_key_from_proto
 from peripety.policy.analysis.differences import find_differences
 from peripety.policy.analysis.lint import find_rule_issues

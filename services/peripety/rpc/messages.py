@@ -14,7 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.core.runs.call_runs import CallRunState
-from peripety.core.validation import field_error
+from peripety.errors import field_error
 from peripety.rpc.status import item_error_to_proto
 
 if TYPE_CHECKING:

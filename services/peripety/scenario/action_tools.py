@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
-from peripety.author.rule_text import describe_condition, describe_effect
+from peripety.certification.drift import FALLING, RISING, find_compared_values, harmful_directions
 from peripety.engine.lowering import find_target
+from peripety.engine.rule_text import describe_condition, describe_effect
 from peripety.engine.schemas import OUTCOME, schema_document
 from peripety.errors import FailedPreconditionError
 from peripety.gateway.message_normalization import to_wire_name
 from peripety.gateway.request_checks import unsupported_tools
 from peripety.gateway.types.message import Tool
-from peripety.scenario.dry_run.drift import FALLING, RISING, find_compared_values, harmful_directions
 from peripety.scenario.rule_graph.graph import Path, find_read_paths
 
 if TYPE_CHECKING:

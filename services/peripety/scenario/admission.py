@@ -6,34 +6,30 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety import engine
+from peripety.certification.difficulty_gate import BudgetMiss, GateVerdict, describe_rate, evaluate
+from peripety.certification.options import validate_options
 from peripety.core.concurrency import closing
 from peripety.engine.documents import validate_parsed
-from peripety.errors import Finding, InternalError
+from peripety.errors import Finding, InternalError, filter_errors
 from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN, BudgetRepair, repair
 from peripety.scenario.balance.parameters import MAX_MOVE
-from peripety.scenario.dry_run.difficulty_gate import BudgetMiss, GateVerdict, describe_rate, evaluate
 from peripety.scenario.types import (
     NumbersAdjusted,
     Progress,
     ProgressStage,
     RegistrationFailed,
     ScenarioRegistered,
-    filter_errors,
 )
-from peripety.scenario.validation import (
-    collect_proof_findings,
-    load_valid,
-    validate_document_size,
-    validate_options,
-)
+from peripety.scenario.validation import collect_proof_findings, load_valid, validate_document_size
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from peripety.certification.options import DryRunOptions
     from peripety.core.concurrency import WorkerPool
     from peripety.engine import Program
     from peripety.scenario.registry import ProgramCache, ScenarioRegistry
-    from peripety.scenario.types import DryRunOptions, NumberEdit, RegistrationEvent
+    from peripety.scenario.types import NumberEdit, RegistrationEvent
 
 
 class GateWithRepair:

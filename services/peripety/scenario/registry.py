@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 
 from peripety import engine
+from peripety.certification.types import certificate_hash, decode, encode
 from peripety.core.lru import LruCache
 from peripety.core.storage.database import METADATA
 from peripety.core.storage.versioned_store import (
@@ -47,7 +48,6 @@ from peripety.errors import (
     Severity,
     current_code,
 )
-from peripety.scenario.certificate.types import certificate_hash, decode, encode
 from peripety.scenario.types import NumberEdit, Scenario, ScenarioRecord, ScenarioSummary
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, ScalarSelect, Select
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+    from peripety.certification.types import Certificate
     from peripety.core.storage.database import Database
     from peripety.engine import Program
-    from peripety.scenario.certificate.types import Certificate
 
 
 _certificates = Table(

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceServicer
+from peripety.certification.options import validate_certificate_options, validate_options
 from peripety.core.call_context import now_micros
 from peripety.core.concurrency import closing
 from peripety.core.idempotency.store import PendingResponse
 from peripety.core.idempotency.stream import ResponseRecorder
 from peripety.core.runs.call_runs import CallMethod, CallRuns, CallRunState
-from peripety.core.validation import require_field
+from peripety.errors import require_field
 from peripety.gateway.pb.resources import request_key_from_proto
 from peripety.rpc.messages import call_run_state_from_proto, call_run_to_proto
 from peripety.scenario.action_tools import require_supported, scenario_tools
@@ -21,7 +22,7 @@ from peripety.scenario.batch.pipeline import validate_stream
 from peripety.scenario.pb import requests as pb_requests
 from peripety.scenario.pb import responses
 from peripety.scenario.pb.responses import inspection_to_proto
-from peripety.scenario.validation import validate_certificate_options, validate_options, validate_order
+from peripety.scenario.validation import validate_order
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

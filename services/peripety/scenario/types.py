@@ -6,22 +6,16 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from peripety.errors import Finding, Severity
 from peripety.gateway.types.request import Budget
 from peripety.gateway.types.response import UsageTotal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
-    from peripety.author.rule_text import RuleEdit
-    from peripety.engine import DryRunReport, Persona
-    from peripety.scenario.certificate.types import Certificate
-
-
-def filter_errors(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return the findings that reject a document."""
-    return tuple(finding for finding in findings if finding.severity is Severity.ERROR)
+    from peripety.certification.types import Certificate
+    from peripety.engine import DryRunReport
+    from peripety.engine.rule_text import RuleEdit
+    from peripety.errors import Finding
 
 
 class ProgressStage(Enum):
@@ -77,23 +71,6 @@ class NumberEdit:
     before: float
     after: float
     summary: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class DryRunOptions:
-    """Simulation options.
-
-    Attributes:
-        persona: the simulated player.
-        seed: the seed of the runs; by default the seed of the specification.
-        max_runs: the number of runs after which the point estimate decides.
-        horizon: the maximum number of turns of a run; by default that of the specification.
-    """
-
-    persona: Persona = "random"
-    seed: int | None = None
-    max_runs: int = 4096
-    horizon: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

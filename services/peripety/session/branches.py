@@ -17,15 +17,9 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine
 from peripety.core.call_context import now_micros
 from peripety.core.concurrency import run_in_thread_if_large
-from peripety.core.validation import (
-    PagePosition,
-    decode_page_token,
-    field_error,
-    make_page,
-    resolve_page_size,
-)
+from peripety.core.validation import PagePosition, decode_page_token, make_page, resolve_page_size
 from peripety.engine import ABSENT
-from peripety.errors import ConflictError, InternalError, NotFoundError
+from peripety.errors import ConflictError, InternalError, NotFoundError, field_error
 from peripety.gateway.types.response import UsageTotal
 from peripety.session import memory
 from peripety.session.branch_types import BranchComparison, DivergentTurn, StateDifference

@@ -18,20 +18,20 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.certification.options import DryRunOptions
+from peripety.certification.simulation import SimulationRunner, replace_deal
+from peripety.certification.types import Rate
 from peripety.core.concurrency import closing
 from peripety.engine import DryRunReport
 from peripety.errors import FailedPreconditionError, PeripetyError
-from peripety.scenario.certificate.types import Rate
-from peripety.scenario.dry_run.simulation import SimulationRunner, replace_deal
-from peripety.scenario.types import DryRunOptions
 from peripety.session.turn_transaction import TurnTransaction, replay_turn
 from peripety.session.validation import check_forecast_request, check_known_actions, check_ongoing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
-    from peripety.core.concurrency import Executor
     from peripety.engine import Persona, Program, State
+    from peripety.engine.executor import Executor
     from peripety.session.session_view import Ruleset, RulesetCache
     from peripety.session.store.session_store import SessionStore
     from peripety.session.types import ForecastRequest, Session

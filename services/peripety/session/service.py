@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceServicer
 from peripety.core.concurrency import closing
-from peripety.core.validation import field_error
+from peripety.errors import field_error
 from peripety.session.pb import requests as pb_requests
 from peripety.session.pb import responses
 from peripety.session.pb.responses import bundle_chunks_from_proto, encode_watch_event, replay_event_to_proto

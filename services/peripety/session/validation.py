@@ -6,8 +6,14 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from peripety.core.validation import UUID_PATTERN, check_request_id, field_error
-from peripety.errors import ConflictError, FailedPreconditionError, FieldViolation, InvalidArgumentError
+from peripety.core.validation import UUID_PATTERN, check_request_id
+from peripety.errors import (
+    ConflictError,
+    FailedPreconditionError,
+    FieldViolation,
+    InvalidArgumentError,
+    field_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

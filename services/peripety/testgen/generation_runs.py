@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from peripety.core.concurrency import Executor
     from peripety.core.idempotency.store import RequestKey
     from peripety.core.runs.event_log import RunEventWriter
     from peripety.core.runs.types import StartResult
+    from peripety.engine.executor import Executor
     from peripety.gateway.models.model_data import ModelData
     from peripety.gateway.types.response import ModelGateway
     from peripety.testgen.run.budget import BudgetAccount

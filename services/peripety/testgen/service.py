@@ -10,7 +10,7 @@ from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceServicer
 from peripety.core.concurrency import closing
 from peripety.core.idempotency.store import PendingResponse
 from peripety.core.idempotency.stream import ResponseRecorder
-from peripety.core.validation import require_field
+from peripety.errors import require_field
 from peripety.gateway.pb.resources import request_key_from_proto
 from peripety.rpc.messages import members_by_number
 from peripety.testgen.evaluation.suite import DEFAULT_REPETITIONS

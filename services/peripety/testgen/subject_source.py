@@ -25,7 +25,7 @@ from peripety.testgen.subjects.scenario.subject import ScenarioSubject
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from peripety.core.concurrency import Executor
+    from peripety.engine.executor import Executor
     from peripety.policy.types import StoredPolicies
     from peripety.scenario.types import ScenarioSource
     from peripety.testgen.subjects.subject import Subject

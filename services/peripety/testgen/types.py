@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from peripety.core.validation import field_error, require_field
+from peripety.errors import field_error, require_field
 from peripety.gateway.types.request import Budget
 
 if TYPE_CHECKING:

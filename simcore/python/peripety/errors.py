@@ -55,9 +55,12 @@ __all__ = [
     "UnavailableError",
     "UnsupportedError",
     "current_code",
+    "field_error",
+    "filter_errors",
     "get_remedy",
     "hide_internal_error",
     "load_catalog",
+    "require_field",
 ]
 
 
@@ -195,6 +198,11 @@ class FieldViolation:
             object.__setattr__(self, "field", self.field[1:])
 
 
+def filter_errors(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return the findings that reject a document."""
+    return tuple(finding for finding in findings if finding.severity is Severity.ERROR)
+
+
 class PeripetyError(Exception):
     """Root of the hierarchy; only subclasses are raised.
 
@@ -231,6 +239,27 @@ class InvalidArgumentError(PeripetyError):
 
     kind = ErrorKind.INVALID_ARGUMENT
     default_code = "INVALID_ARGUMENT"
+
+
+def field_error(field: str, reason: str) -> InvalidArgumentError:
+    """Return the error of a request with one invalid field."""
+    violation = FieldViolation(field, reason)
+    return InvalidArgumentError(f"{violation.field} {reason}", violations=[violation])
+
+
+def require_field(condition: object, field: str, reason: str) -> None:
+    """Raise an error unless a condition holds.
+
+    Args:
+        condition: the condition.
+        field: path of the field in the request.
+        reason: problem and remedy.
+
+    Raises:
+        InvalidArgumentError: the condition does not hold.
+    """
+    if not condition:
+        raise field_error(field, reason)
 
 
 class SpecError(InvalidArgumentError):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from peripety.core.concurrency import Executor
+    from peripety.engine.executor import Executor
 
 
 PLAYED = pb.ValidationOptions(

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from distributed import Client, LocalCluster
 
+from peripety.certification.options import DryRunOptions
 from peripety.scenario.batch import BatchOptions
 from peripety.scenario.batch.on_dask import validate_parts
 from peripety.scenario.batch.partitions import JobOutput, split_inputs
 from peripety.scenario.spec_generator.generator import generate_spec
-from peripety.scenario.types import DryRunOptions, ValidationLevel
+from peripety.scenario.types import ValidationLevel
 from support.engine.specs import document
 from support.servers.processes import environment
 

@@ -8,15 +8,15 @@ import tempfile
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from peripety.certification.certificate import build_certificate
+from peripety.certification.options import CertificateOptions, DryRunOptions
 from peripety.core.concurrency import WorkerPool, closing
 from peripety.core.storage.database import Database
 from peripety.scenario import batch
 from peripety.scenario.admission import ScenarioRegistrar
 from peripety.scenario.batch import validator
-from peripety.scenario.certificate.certifier import build_certificate
-from peripety.scenario.certificate.types import CertificateOptions
 from peripety.scenario.registry import ProgramCache, ScenarioRegistry
-from peripety.scenario.types import DryRunOptions, ValidationLevel
+from peripety.scenario.types import ValidationLevel
 from support.engine.specs import action, as_bytes, at_most, chance, event, program, spec
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from peripety.core.concurrency import Executor
+    from peripety.certification.types import Certificate
     from peripety.engine import ValidationResult
+    from peripety.engine.executor import Executor
     from peripety.scenario.batch import BatchOptions, DocumentVerdict
-    from peripety.scenario.certificate.types import Certificate
     from peripety.scenario.types import RegistrationEvent
 
 

@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     )
 
     from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceAsyncStub
-    from peripety.core.concurrency import Executor
     from peripety.core.config import Config
+    from peripety.engine.executor import Executor
     from peripety.gateway.models.model_data import ModelData
     from peripety.gateway.types.request import GenerateRequest
     from peripety.gateway.types.response import GatewayEvent, ModelGateway
@@ -293,6 +293,9 @@ class Inline:
 
     def __init__(self, takes: float = 0.0) -> None:
         self._takes = takes
+
+    def remaining_seconds(self) -> None:
+        """No deadline."""
 
     async def run(self, work: Callable[..., R], *args: Any, **kwargs: Any) -> R:
         if self._takes and work.__name__ == "_evaluate":

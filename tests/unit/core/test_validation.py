@@ -4,8 +4,8 @@ import uuid
 
 import pytest
 
-from peripety.core.validation import check_request_id, field_error, normalize_uuid
-from peripety.errors import InvalidArgumentError
+from peripety.core.validation import check_request_id, normalize_uuid
+from peripety.errors import InvalidArgumentError, field_error
 
 ID = "0b5f1a9e-6c2d-4e7f-8a3b-1c2d3e4f5a6b"
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
+from peripety.certification.options import DryRunOptions
 from peripety.errors import ConflictError, InvalidArgumentError, NotFoundError
 from peripety.scenario.admission import ScenarioRegistrar
 from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN
 from peripety.scenario.registry import ProgramCache
 from peripety.scenario.types import (
-    DryRunOptions,
     NumbersAdjusted,
     Progress,
     ProgressStage,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.certification.types import certificate_hash, encode
 from peripety.errors import (
     ConflictError,
     FailedPreconditionError,
@@ -20,7 +21,6 @@ from peripety.errors import (
     NotFoundError,
     Severity,
 )
-from peripety.scenario.certificate.types import certificate_hash, encode
 from peripety.scenario.registry import ProgramCache
 from peripety.scenario.types import NumberEdit
 from support.engine.specs import chance, program

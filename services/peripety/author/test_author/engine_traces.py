@@ -10,8 +10,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety import engine
-from peripety.author.rule_text import format_literal
 from peripety.core.mutation_testing import REMOVED, apply_edit
+from peripety.engine.rule_text import format_literal
 from peripety.engine.schema_validation import parse_pointer
 from peripety.errors import PeripetyError
 

@@ -10,7 +10,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
-from peripety.author.rule_text import diff_specs
 from peripety.author.test_author.candidates import Candidate, CandidateDetails
 from peripety.author.test_author.engine_traces import (
     Play,
@@ -23,6 +22,7 @@ from peripety.author.test_author.engine_traces import (
     trace,
     value_at,
 )
+from peripety.engine.rule_text import diff_specs
 from peripety.engine.schema_validation import parse_pointer
 from peripety.errors import PeripetyError
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 from peripety.core.concurrency import closing
 from peripety.core.idempotency.store import PendingResponse
-from peripety.core.validation import check_request_id, require_field
+from peripety.core.validation import check_request_id
+from peripety.errors import require_field
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection

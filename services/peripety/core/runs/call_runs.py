@@ -46,7 +46,6 @@ from peripety.core.validation import (
     check_request_id,
     decode_page_token,
     make_page,
-    require_field,
     resolve_page_size,
 )
 from peripety.errors import (
@@ -55,6 +54,7 @@ from peripety.errors import (
     NotFoundError,
     ResourceExhaustedError,
     UnavailableError,
+    require_field,
 )
 
 if TYPE_CHECKING:

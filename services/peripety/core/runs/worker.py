@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from peripety.core.runs.event_log import RunEventBuffer, RunEventWriter, no_coalescing
 from peripety.core.runs.types import Lease, LostLeaseError, StoredRun
-from peripety.core.validation import field_error
-from peripety.errors import PeripetyError, UnavailableError
+from peripety.errors import PeripetyError, UnavailableError, field_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator

@@ -26,8 +26,7 @@ from sqlalchemy import (
 
 from peripety.core.idempotency.store import IdempotencyStore, request_table
 from peripety.core.storage.database import METADATA
-from peripety.core.validation import field_error
-from peripety.errors import ConflictError, NotFoundError
+from peripety.errors import ConflictError, NotFoundError, field_error
 from peripety.gateway.conversations.conversation import (
     IdempotentResult,
     StoredConversation,

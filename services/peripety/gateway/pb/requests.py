@@ -10,7 +10,8 @@ import jiter
 
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.core.validation import check_request_id, field_error
+from peripety.core.validation import check_request_id
+from peripety.errors import field_error
 from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.core.idempotency.store import RequestKey
-from peripety.core.validation import check_request_id, field_error
+from peripety.core.validation import check_request_id
+from peripety.errors import field_error
 from peripety.gateway.conversations.conversation import (
     ConversationConfig,
     HistoryPolicy,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.core.validation import check_request_id, field_error
-from peripety.errors import PeripetyError, SpecError, UnavailableError
+from peripety.core.validation import check_request_id
+from peripety.errors import PeripetyError, SpecError, UnavailableError, field_error
 from peripety.gateway.batch import BatchItem
 from peripety.gateway.pb.requests import message_from_proto, message_to_proto, prompt_from_proto
 from peripety.gateway.types.request import CacheTTL

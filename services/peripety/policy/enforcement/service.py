@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.api.policy.v1.policy_pb2_grpc import ApprovalServiceServicer
 from peripety.core.concurrency import closing
-from peripety.core.validation import check_request_id, field_error, require_field, resolve_page_size
-from peripety.errors import FailedPreconditionError
+from peripety.core.validation import check_request_id, resolve_page_size
+from peripety.errors import FailedPreconditionError, field_error, require_field
 from peripety.policy.enforcement.approvals import EndedApproval, PendingApproval
 from peripety.policy.pb.responses import tool_request_to_proto
 from peripety.rpc.messages import copy_fields

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.api.policy.v1 import policy_pb2 as pb
-from peripety.core.validation import check_item_id, field_error, require_field, require_unique
+from peripety.core.validation import check_item_id, require_unique
 from peripety.engine import parse
 from peripety.engine.policies.types import ToolRequest
-from peripety.errors import PeripetyError, SpecError
+from peripety.errors import PeripetyError, SpecError, field_error, require_field
 from peripety.gateway.pb.requests import budget_from_proto, parse_json_object
 from peripety.policy.decisions import InlinePolicy, StoredPolicyRef
 from peripety.policy.pb import responses as pb_responses

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from peripety.author.rule_text import diff_specs
+from peripety.certification.types import CertificateVerdict
 from peripety.core.concurrency import closing
 from peripety.core.config import ProviderName
 from peripety.core.idempotency.store import PendingResponse
+from peripety.engine.rule_text import diff_specs
 from peripety.errors import Finding, InternalError
 from peripety.gateway.provider_selection import choose_provider
 from peripety.gateway.types.response import UsageTotal
 from peripety.scenario.amendment.offline_amendment import apply_edits
-from peripety.scenario.certificate.types import CertificateVerdict
 from peripety.scenario.generation.draft import SpecDraft
 from peripety.scenario.generation.evaluation import (
     SpecEvaluation,
@@ -47,10 +47,11 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from peripety.core.concurrency import Executor, WorkerPool
+    from peripety.certification.types import Certificate
+    from peripety.core.concurrency import WorkerPool
     from peripety.engine import Program
+    from peripety.engine.executor import Executor
     from peripety.gateway.types.response import ModelGateway
-    from peripety.scenario.certificate.types import Certificate
     from peripety.scenario.generation.loop import RepairLoopEvent
     from peripety.scenario.registry import ProgramCache, ScenarioRegistry
     from peripety.scenario.types import AmendEvent, AmendmentOrder, ScenarioRecord

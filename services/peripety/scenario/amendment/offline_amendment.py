@@ -19,7 +19,7 @@ from importlib.resources import files
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from peripety.author.rule_text import format_path
+from peripety.engine.rule_text import format_path
 from peripety.errors import Finding
 from peripety.scenario.balance.parameters import WEIGHT_BOUNDS
 

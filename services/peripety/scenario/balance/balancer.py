@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from peripety import engine
+from peripety.certification.difficulty_gate import describe_rate, rule_finding
+from peripety.certification.options import DryRunOptions, validate_options
 from peripety.core.concurrency import closing
-from peripety.core.validation import require_field
-from peripety.errors import Finding
+from peripety.errors import Finding, filter_errors, require_field
 from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN, CandidateRuns
 from peripety.scenario.balance.parameters import MAX_MOVE, select_for_balance
 from peripety.scenario.balance.search import BalanceSearch, SearchTarget
-from peripety.scenario.dry_run.difficulty_gate import describe_rate, rule_finding
-from peripety.scenario.types import DryRunOptions, Progress, ProgressStage, filter_errors
-from peripety.scenario.validation import load_valid, validate_document_size, validate_options
+from peripety.scenario.types import Progress, ProgressStage
+from peripety.scenario.validation import load_valid, validate_document_size
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -11,23 +11,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from peripety import engine
+from peripety.certification.difficulty_gate import BudgetMiss
+from peripety.certification.rate_interval import INDIFFERENCE_ZONE
+from peripety.certification.simulation import MAX_SECONDS, SimulationRunner, too_slow_error
 from peripety.scenario.balance.parameters import (
     MAX_MOVE,
     describe_number_change,
     select_for_repair,
     set_numbers,
 )
-from peripety.scenario.dry_run.difficulty_gate import BudgetMiss
-from peripety.scenario.dry_run.rate_interval import INDIFFERENCE_ZONE
-from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner, too_slow_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from peripety.certification.options import DryRunOptions
     from peripety.core.concurrency import WorkerPool
     from peripety.engine import DryRunReport, Program
     from peripety.scenario.balance.parameters import TunableNumber
-    from peripety.scenario.types import DryRunOptions, NumberEdit
+    from peripety.scenario.types import NumberEdit
 
 
 FIRST_FRESH_RUN = 2**32

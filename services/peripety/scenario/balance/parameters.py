@@ -17,10 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety import engine
-from peripety.author.rule_text import format_path
-from peripety.engine.schema_validation import format_pointer
-from peripety.errors import InvalidArgumentError
-from peripety.scenario.dry_run.drift import (
+from peripety.certification.drift import (
     FALLING,
     RISING,
     find_compared_values,
@@ -28,6 +25,9 @@ from peripety.scenario.dry_run.drift import (
     harmful_directions,
     list_numbers,
 )
+from peripety.engine.rule_text import format_path
+from peripety.engine.schema_validation import format_pointer
+from peripety.errors import InvalidArgumentError
 from peripety.scenario.types import NumberEdit
 
 if TYPE_CHECKING:

@@ -19,24 +19,25 @@ from asyncio import CancelledError
 from collections import defaultdict, deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from peripety import engine
+from peripety.certification.certificate import build_certificate
+from peripety.certification.difficulty_gate import evaluate_to_verdict
+from peripety.certification.types import encode
 from peripety.core import logging_setup
-from peripety.errors import Finding, InternalError, PeripetyError, ResourceExhaustedError
+from peripety.engine.executor import InlineExecutor
+from peripety.errors import Finding, InternalError, PeripetyError, filter_errors
 from peripety.scenario.batch.verdicts import DocumentVerdict, build_verdict
-from peripety.scenario.certificate.certifier import build_certificate
-from peripety.scenario.certificate.types import encode
-from peripety.scenario.dry_run.difficulty_gate import evaluate_to_verdict
-from peripety.scenario.types import ValidationLevel, filter_errors
+from peripety.scenario.types import ValidationLevel
 from peripety.scenario.validation import collect_proof_findings, validate_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Sequence
     from types import TracebackType
 
-    from peripety.core.concurrency import Executor
     from peripety.engine import ValidationResult
+    from peripety.engine.executor import Executor
     from peripety.scenario.batch.verdicts import BatchOptions, Document, VerdictCache
 
 
@@ -131,51 +132,7 @@ class FairThreadPool:
         self.close()
 
 
-P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class _Pause:
-    def __await__(self) -> Generator[None, None, None]:
-        yield
-
-
-class InlineExecutor:
-    """Worker that runs each piece inline, until its time limit.
-
-    Args:
-        seconds: the maximum time of all pieces; the piece that exceeds it runs to its end.
-
-    Attributes:
-        threads: always 1, the calling thread.
-    """
-
-    threads: int | None = 1
-
-    def __init__(self, seconds: float) -> None:
-        self._left = seconds
-        self._has_begun = False
-
-    async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run a piece of work.
-
-        Raises:
-            ResourceExhaustedError: earlier pieces used all the time.
-        """
-        if self._has_begun:
-            await _Pause()
-        self._has_begun = True
-        if self._left <= 0:
-            raise ResourceExhaustedError(
-                "The dry-run exceeds the time limit of a document in a batch: use fewer runs or a shorter"
-                " horizon, or make the rules cheaper",
-                code="DRY_RUN_TOO_SLOW",
-            )
-        started = time.perf_counter()
-        try:
-            return work(*args, **kwargs)
-        finally:
-            self._left -= time.perf_counter() - started
 
 
 class SteppableTask(Generic[R]):

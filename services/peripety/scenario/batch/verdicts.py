@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from peripety.certification.options import CertificateOptions, DryRunOptions
 from peripety.core.lru import LruCache
 from peripety.engine import BACKEND_VERSION, RNG_VERSION, DryRunReport
-from peripety.errors import Finding, InvalidArgumentError, Severity
-from peripety.scenario.certificate.types import CertificateOptions
-from peripety.scenario.types import DryRunOptions, ValidationLevel, filter_errors
+from peripety.errors import Finding, InvalidArgumentError, Severity, filter_errors
+from peripety.scenario.types import ValidationLevel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from xml.etree.ElementTree import Element
 
-    from peripety.scenario.certificate.types import Band, Certificate, PersonaReport
+    from peripety.certification.types import Band, Certificate, PersonaReport
 
 
 WIDTH = 720.0

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peripety.certification.types import certificate_hash, encode
 from peripety.scenario.certificate.plots import draw_plots
-from peripety.scenario.certificate.types import certificate_hash, encode
 from peripety.scenario.rendering.markup import (
     build_element,
     build_table,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from xml.etree.ElementTree import Element
 
-    from peripety.scenario.certificate.types import Certificate, PersonaReport, Rate
+    from peripety.certification.types import Certificate, PersonaReport, Rate
 
 
 def build_tables(certificate: Certificate) -> dict[str, Element]:

@@ -10,10 +10,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.rule_text import diff_specs
-from peripety.author.spec_sections import get_part_at, split_parts
 from peripety.core.concurrency import closing
+from peripety.engine.rule_text import diff_specs
 from peripety.engine.schema_validation import format_pointer, parse_pointer
+from peripety.engine.spec_sections import get_part_at, split_parts
 from peripety.scenario.generation.evaluation import EvaluationDepth, SpecEvaluation, encode_json
 from peripety.scenario.generation.merge import EVERYTHING, merge, restore_parts, scope_of_findings
 from peripety.scenario.generation.model_client import Feedback
@@ -23,7 +23,7 @@ from peripety.scenario.types import DraftProposed, DraftRevised, Progress, Progr
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
-    from peripety.author.spec_sections import PartName
+    from peripety.engine.spec_sections import PartName
     from peripety.errors import Finding
     from peripety.scenario.generation.evaluation import SpecEvaluator
     from peripety.scenario.generation.model_client import ModelAnswer

@@ -17,13 +17,13 @@ from weakref import WeakValueDictionary
 
 from sqlalchemy import Column, Float, Integer, LargeBinary, String, Table, Text, delete, insert, select
 
+from peripety.certification.types import ENGINE_VERSION, decode, encode
 from peripety.core.concurrency import closing
 from peripety.core.config import ProviderName
 from peripety.core.storage.database import METADATA
 from peripety.core.text_files import read_prompt, read_prompts
 from peripety.gateway.codec import decode_findings, encode_findings, to_json_text
 from peripety.gateway.types.response import UsageTotal
-from peripety.scenario.certificate.types import ENGINE_VERSION, decode, encode
 from peripety.scenario.generation.merge import answer_schema
 from peripety.scenario.types import SpecGenerated
 from peripety.scenario.validation import validate_order

@@ -11,35 +11,31 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
-from peripety.author.spec_sections import part_name_at
 from peripety.author.text_analysis.languages import find_no_risk_phrase
+from peripety.certification.certificate import CertificationProgress, certify
+from peripety.certification.options import CertificateOptions, DryRunOptions
+from peripety.certification.player_checks import check_new_document
+from peripety.certification.simulation import MAX_SECONDS, SimulationRunner
+from peripety.certification.statistics import find_report
+from peripety.certification.types import Certificate, Rate
 from peripety.core import call_context
 from peripety.core.concurrency import closing
 from peripety.engine.schema_validation import MAX_FINDINGS
-from peripety.errors import Finding, ResourceExhaustedError, Severity, SpecError, load_catalog
+from peripety.engine.spec_sections import part_name_at
+from peripety.errors import Finding, ResourceExhaustedError, Severity, SpecError, filter_errors, load_catalog
 from peripety.scenario.admission import GateWithRepair
-from peripety.scenario.certificate.certifier import certify
-from peripety.scenario.certificate.statistics import find_report
-from peripety.scenario.certificate.types import Certificate, CertificateOptions, Rate
-from peripety.scenario.dry_run.player_checks import check_new_document
-from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
+from peripety.scenario.certificate.certifier import to_progress
 from peripety.scenario.generation.number_trials import try_numbers
-from peripety.scenario.types import (
-    DryRunOptions,
-    NumbersAdjusted,
-    Progress,
-    ProgressStage,
-    ValidationLevel,
-    filter_errors,
-)
+from peripety.scenario.types import NumbersAdjusted, Progress, ProgressStage, ValidationLevel
 from peripety.scenario.validation import collect_proof_findings, validate_document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 
-    from peripety.author.spec_sections import PartName
-    from peripety.core.concurrency import Executor, WorkerPool
+    from peripety.core.concurrency import WorkerPool
     from peripety.engine import DryRunReport, Program
+    from peripety.engine.executor import Executor
+    from peripety.engine.spec_sections import PartName
     from peripety.scenario.types import NumberEdit
 
 
@@ -212,8 +208,8 @@ class SpecEvaluator:
                 return
             async with closing(certify(trial.program, CertificateOptions(), self._workers)) as events:
                 async for event in events:
-                    if isinstance(event, Progress):
-                        yield _scale_progress(event, 0.3, 1.0)
+                    if isinstance(event, CertificationProgress):
+                        yield _scale_progress(to_progress(event), 0.3, 1.0)
                     elif isinstance(event, Certificate):
                         # It contains all findings after static validation.
                         certified = replace(reached, findings=warnings, certificate=event)

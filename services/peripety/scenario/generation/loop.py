@@ -40,12 +40,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from peripety.author.rule_text import diff_specs
-from peripety.author.spec_sections import DIVIDED, SECTIONS
 from peripety.core.concurrency import closing
 from peripety.core.config import ProviderName
+from peripety.engine.rule_text import diff_specs
 from peripety.engine.schemas import SCENARIO_SPEC
-from peripety.errors import PeripetyError, Severity
+from peripety.engine.spec_sections import DIVIDED, SECTIONS
+from peripety.errors import PeripetyError, Severity, filter_errors
 from peripety.gateway.provider_selection import choose_provider
 from peripety.gateway.structured_output.json_repair import complete_members
 from peripety.gateway.types.request import ResponseSchema
@@ -69,7 +69,6 @@ from peripety.scenario.types import (
     SpecGenerationFailed,
     ValidationFailed,
     ValidationLevel,
-    filter_errors,
 )
 from peripety.scenario.validation import validate_order
 

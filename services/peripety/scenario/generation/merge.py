@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.spec_sections import DIVIDED, SECTIONS, PartName, join_parts, part_name_at, split_parts
 from peripety.engine.schema_validation import (
     drop_invalid_nulls,
     format_pointer,
@@ -22,11 +21,12 @@ from peripety.engine.schema_validation import (
     validate_against_schema,
 )
 from peripety.engine.schemas import SCENARIO_SPEC, SCENARIO_SPEC_1_1, schema_document
+from peripety.engine.spec_sections import DIVIDED, SECTIONS, PartName, join_parts, part_name_at, split_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from peripety.author.spec_sections import SpecPart
+    from peripety.engine.spec_sections import SpecPart
     from peripety.errors import Finding
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.spec_sections import part_name_at
 from peripety.core.concurrency import closing
 from peripety.engine.schema_validation import format_pointer
+from peripety.engine.spec_sections import part_name_at
 from peripety.errors import Finding, PeripetyError, ResourceExhaustedError, Severity
 from peripety.gateway.budgets.order_budget import OrderBudget
 from peripety.gateway.conversations.conversation import Conversation

@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
-from peripety.author.rule_text import describe_expression
+from peripety.certification.player_checks import PlayerLimit, list_limits
+from peripety.certification.player_texts import format_rate
+from peripety.certification.rate_interval import ThresholdSide
+from peripety.engine.rule_text import describe_expression
 from peripety.errors import PeripetyError, Severity
 from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN
 from peripety.scenario.balance.parameters import (
@@ -24,15 +27,12 @@ from peripety.scenario.balance.parameters import (
     describe_number_change,
     select_for_balance,
 )
-from peripety.scenario.dry_run.player_checks import PlayerLimit, list_limits
-from peripety.scenario.dry_run.player_texts import format_rate
-from peripety.scenario.dry_run.rate_interval import ThresholdSide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from peripety.core.concurrency import Executor
     from peripety.engine import Persona, Program
+    from peripety.engine.executor import Executor
 
 _RUNS = 48
 _CONFIRMING_RUNS = 256

@@ -7,32 +7,24 @@ from typing import TYPE_CHECKING, TypeVar
 from peripety import engine as engine_api
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.certification.certificate import CertificateComparison
+from peripety.certification.options import MAX_RUNS, USUAL_PERSONAS, CertificateOptions, DryRunOptions
+from peripety.certification.rate_interval import rate_interval
+from peripety.certification.types import Certificate, PersonaReport, certificate_hash, decode, encode
 from peripety.core.config import ProviderName
-from peripety.core.validation import check_item_id, require_field
+from peripety.core.validation import check_item_id
 from peripety.engine import Persona
-from peripety.errors import InvalidArgumentError, Severity
+from peripety.errors import InvalidArgumentError, Severity, require_field
 from peripety.gateway.pb.requests import budget_from_proto
 from peripety.gateway.pb.responses import spent_to_proto
 from peripety.rpc.messages import copy_fields, members_by_number
 from peripety.rpc.status import batch_items, finding_to_proto, item_error_to_proto
 from peripety.scenario.balance.balancer import CONFIRMING_RUNS, BalanceOrder, BalanceTarget
 from peripety.scenario.batch import BatchOptions, DocumentVerdict
-from peripety.scenario.certificate.certifier import CertificateComparison, CertificationRefused
-from peripety.scenario.certificate.types import (
-    MAX_RUNS,
-    USUAL_PERSONAS,
-    Certificate,
-    CertificateOptions,
-    PersonaReport,
-    certificate_hash,
-    decode,
-    encode,
-)
-from peripety.scenario.dry_run.rate_interval import rate_interval
+from peripety.scenario.certificate.certifier import CertificationRefused
 from peripety.scenario.rule_graph.graph import DEFAULT_INSPECTION_RUNS
 from peripety.scenario.types import (
     AmendmentOrder,
-    DryRunOptions,
     GenerationLimits,
     GenerationOrder,
     Progress,

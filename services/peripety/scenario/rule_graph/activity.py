@@ -14,21 +14,23 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from peripety import engine
+from peripety.certification.options import validate_options
+from peripety.certification.simulation import MAX_SECONDS, SimulationRunner
 from peripety.core.concurrency import closing
 from peripety.errors import InternalError
-from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
 from peripety.scenario.rule_graph.graph import EdgeKind, Inspection, NodeKind, build_graph
 from peripety.scenario.types import Progress, ProgressStage
-from peripety.scenario.validation import validate_document_size, validate_options
+from peripety.scenario.validation import validate_document_size
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.core.concurrency import Executor, WorkerPool
+    from peripety.certification.options import DryRunOptions
+    from peripety.core.concurrency import WorkerPool
     from peripety.engine import DryRunReport, Program, RunDetail
+    from peripety.engine.executor import Executor
     from peripety.scenario.registry import ProgramCache, ScenarioRegistry
     from peripety.scenario.rule_graph.graph import GraphNode, RuleGraph
-    from peripety.scenario.types import DryRunOptions
 
 
 LEVELS = 5

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
-from peripety.author import rule_text
+from peripety.engine import rule_text
 from peripety.engine.lowering import CONDITIONS, find_target
 from peripety.engine.schema_validation import format_pointer
 from peripety.engine.static_analysis.evaluation import find_signs

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peripety import engine
-from peripety.core.validation import field_error
+from peripety.certification.types import certificate_hash
 from peripety.engine.schema_validation import validate_against_schema
-from peripety.errors import ConflictError, SpecError
-from peripety.scenario.certificate.types import certificate_hash
+from peripety.errors import ConflictError, SpecError, field_error
 from peripety.session import memory
 from peripety.session.branches import state_at
 from peripety.session.bundles.format import BundledTurn, BundleHeader, BundleWriter, schema_of

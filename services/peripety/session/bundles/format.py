@@ -19,19 +19,19 @@ from importlib import resources
 from typing import IO, TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.certification import types as certificates
+from peripety.certification.types import ENGINE_VERSION
 from peripety.core.text_files import read_bounded_line
 from peripety.engine.schema_validation import format_pointer, validate_against_schema
 from peripety.errors import FieldViolation, Finding, InvalidArgumentError, SpecError
-from peripety.scenario.certificate import types as certificates
-from peripety.scenario.certificate.types import ENGINE_VERSION
 from peripety.session.events import Accepted, Committed, decode_event, decode_member, encode_value
 from peripety.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from peripety.certification.types import Certificate
     from peripety.engine import Program
-    from peripety.scenario.certificate.types import Certificate
     from peripety.session.events import Event
     from peripety.session.types import NarratorMemory, NarratorOptions, SeatConfig
 

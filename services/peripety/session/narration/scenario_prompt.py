@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
-from peripety.author.rule_text import describe_condition, describe_effects, format_literal
 from peripety.core.text_files import read_prompt
+from peripety.engine.rule_text import describe_condition, describe_effects, format_literal
 from peripety.scenario.action_tools import PublicScenario
 from peripety.session.narration.turn_context import json_size, truncate_json, truncate_text
 

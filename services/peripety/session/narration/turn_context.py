@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
-from peripety.author.rule_text import format_path
+from peripety.engine.rule_text import format_path
 from peripety.scenario.action_tools import PublicScenario
 from peripety.scenario.rule_graph.graph import find_read_paths
 from peripety.session.events import Accepted, ActionResolved, Committed, WorldResolved, encode_value

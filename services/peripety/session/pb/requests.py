@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine as engine_api
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
-from peripety.core.validation import field_error
 from peripety.engine import ABSENT
+from peripety.errors import field_error
 from peripety.gateway.pb.requests import budget_from_proto
 from peripety.rpc.messages import copy_fields, members_by_number, param_to_proto, params_from_proto
 from peripety.scenario.pb.requests import PERSONA_NAMES

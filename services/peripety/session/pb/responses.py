@@ -9,8 +9,9 @@ from google.protobuf.message_factory import GetMessageClass
 from peripety import engine as engine_api
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
-from peripety.core.validation import check_request_id, field_error
+from peripety.core.validation import check_request_id
 from peripety.engine import ABSENT
+from peripety.errors import field_error
 from peripety.gateway.pb.requests import budget_to_proto
 from peripety.gateway.pb.responses import spent_to_proto
 from peripety.rpc.messages import copy_fields

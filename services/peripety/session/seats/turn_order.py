@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from peripety.core.validation import field_error
-from peripety.errors import FailedPreconditionError, NotFoundError
+from peripety.errors import FailedPreconditionError, NotFoundError, field_error
 from peripety.session.types import TurnOrder, request_digest_of
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from peripety.core.validation import field_error
+from peripety.errors import field_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

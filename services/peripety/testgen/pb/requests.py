@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from peripety.api.testgen.v1 import testgen_pb2 as pb
-from peripety.core.validation import field_error, require_field
+from peripety.errors import field_error, require_field
 from peripety.gateway.pb.requests import budget_from_proto
 from peripety.policy.decisions import InlinePolicy
 from peripety.policy.pb.requests import policy_source_from_proto

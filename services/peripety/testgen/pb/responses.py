@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine as engine_api
 from peripety.api.policy.v1 import policy_pb2 as policy
 from peripety.api.testgen.v1 import testgen_pb2 as pb
-from peripety.core.validation import field_error, require_field, require_unique
-from peripety.errors import PeripetyError
+from peripety.core.validation import require_unique
+from peripety.errors import PeripetyError, field_error, require_field
 from peripety.gateway.pb.responses import spent_to_proto
 from peripety.policy.pb import responses
 from peripety.policy.pb.requests import EXPECTATIONS, tool_request_from_proto

@@ -26,7 +26,7 @@ from peripety.testgen.types import TestCase
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from peripety.core.concurrency import Executor
+    from peripety.engine.executor import Executor
     from peripety.gateway.types.request import GenerateRequest
     from peripety.gateway.types.response import ModelGateway
     from peripety.testgen.events import GenerationEvent

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine, Iterable, Sequence
     from typing import Any
 
-    from peripety.core.concurrency import Executor
+    from peripety.engine.executor import Executor
     from peripety.gateway.models.model_data import ModelData
     from peripety.gateway.types.response import ModelGateway
     from peripety.testgen.events import GenerationEvent

@@ -13,7 +13,8 @@ from peripety.author.plots.plot import build_plot_state, list_languages, list_pl
 from peripety.author.spec_author import author_from_text
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.author.text_analysis.reading import Amount, Deadline, Phrase, read_text
-from peripety.scenario.certificate.types import CertificateOptions, CertificateVerdict
+from peripety.certification.options import CertificateOptions
+from peripety.certification.types import CertificateVerdict
 from support.author_plots import document_of, subjects
 from support.scenario.batches import certified
 

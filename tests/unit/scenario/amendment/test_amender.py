@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.certification.types import CertificateVerdict
 from peripety.core.concurrency import closing
 from peripety.core.config import ProviderName
 from peripety.core.idempotency.store import PendingResponse
@@ -14,7 +15,6 @@ from peripety.errors import ConflictError, InvalidArgumentError, NotFoundError
 from peripety.gateway.types.request import CacheConfig
 from peripety.gateway.types.response import UsageTotal
 from peripety.scenario.amendment.amender import Amender
-from peripety.scenario.certificate.types import CertificateVerdict
 from peripety.scenario.generation.draft_cache import load_prompt
 from peripety.scenario.registry import ProgramCache
 from peripety.scenario.types import (

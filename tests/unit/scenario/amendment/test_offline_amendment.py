@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from peripety import engine
-from peripety.author.rule_text import diff_specs
+from peripety.engine.rule_text import diff_specs
 from peripety.errors import Finding
 from peripety.scenario.amendment.offline_amendment import (
     EditKind,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
+from peripety.certification.options import DryRunOptions
 from peripety.errors import InvalidArgumentError
 from peripety.scenario.balance.balancer import (
     BalanceFailed,
@@ -17,7 +18,7 @@ from peripety.scenario.balance.balancer import (
     BalanceTarget,
 )
 from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN
-from peripety.scenario.types import DryRunOptions, Progress
+from peripety.scenario.types import Progress
 from support.engine.specs import action, as_bytes, at_most, chance, event, never, siege, spec
 from support.scenario.batches import WORKERS
 

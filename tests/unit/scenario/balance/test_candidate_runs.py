@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from peripety.certification.difficulty_gate import BudgetMiss, evaluate_to_verdict
+from peripety.certification.options import DryRunOptions
 from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN, BudgetRepair, repair
 from peripety.scenario.balance.parameters import scale_numbers, select_for_repair
-from peripety.scenario.dry_run.difficulty_gate import BudgetMiss, evaluate_to_verdict
-from peripety.scenario.types import DryRunOptions
 from support.engine.specs import program, siege
 from support.scenario.batches import WORKERS
 

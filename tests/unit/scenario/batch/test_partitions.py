@@ -15,6 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from peripety import engine
+from peripety.certification.options import CertificateOptions, DryRunOptions
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.scenario.batch import BatchOptions, partitions
 from peripety.scenario.batch.partitions import (
@@ -27,9 +28,8 @@ from peripety.scenario.batch.partitions import (
     split_inputs,
     validate_partition,
 )
-from peripety.scenario.certificate.types import CertificateOptions
 from peripety.scenario.spec_generator.generator import generate_spec
-from peripety.scenario.types import DryRunOptions, ValidationLevel
+from peripety.scenario.types import ValidationLevel
 from support.engine.specs import document
 
 if TYPE_CHECKING:

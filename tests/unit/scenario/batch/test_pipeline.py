@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety import engine
+from peripety.certification.certificate import build_certificate
+from peripety.certification.options import DryRunOptions
+from peripety.certification.types import encode
 from peripety.errors import Finding, InvalidArgumentError, ResourceExhaustedError, Severity
 from peripety.scenario import batch
 from peripety.scenario.batch import MAX_FINDINGS, BatchOptions, DocumentVerdict
 from peripety.scenario.batch.pipeline import validate_stream
 from peripety.scenario.batch.validator import FairThreadPool
 from peripety.scenario.batch.verdicts import build_verdict
-from peripety.scenario.certificate.certifier import build_certificate
-from peripety.scenario.certificate.types import encode
-from peripety.scenario.types import DryRunOptions, ValidationLevel
+from peripety.scenario.types import ValidationLevel
 from support.engine.specs import as_bytes, chance, program, spec
 from support.scenario.batches import (
     BYTES,
@@ -42,7 +43,7 @@ from support.scenario.batches import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from peripety.core.concurrency import Executor
+    from peripety.engine.executor import Executor
 
 
 STATIC = BatchOptions()

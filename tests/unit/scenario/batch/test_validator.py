@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.certification.difficulty_gate import evaluate_to_verdict
+from peripety.certification.options import DryRunOptions
+from peripety.engine.executor import InlineExecutor
 from peripety.errors import ResourceExhaustedError
-from peripety.scenario.batch.validator import InlineExecutor, SteppableTask
-from peripety.scenario.dry_run.difficulty_gate import evaluate_to_verdict
-from peripety.scenario.types import DryRunOptions
+from peripety.scenario.batch.validator import SteppableTask
 from support.engine.specs import chance, program
 from support.scenario.batches import WORKERS
 
 if TYPE_CHECKING:
-    from peripety.scenario.dry_run.difficulty_gate import GateVerdict
+    from peripety.certification.difficulty_gate import GateVerdict
 
 
 CLOSE = program(chance(0.25))

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.certification.options import DryRunOptions
 from peripety.errors import InvalidArgumentError
 from peripety.scenario.batch import BatchOptions, DocumentVerdict, SqliteVerdictCache
 from peripety.scenario.batch.verdicts import RecentVerdictCache, create_cache
-from peripety.scenario.types import DryRunOptions, ValidationLevel
+from peripety.scenario.types import ValidationLevel
 from support.scenario.batches import CERTIFIED, DICE, EASY, GOOD, WRONG, verdicts
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
+from peripety.certification.types import NamedCount, TurnCount
 from peripety.errors import Finding
 from peripety.scenario.certificate.plots import draw_plots
 from peripety.scenario.certificate.report import render_page
-from peripety.scenario.certificate.types import NamedCount, TurnCount
 from peripety.scenario.rendering.markup import load_style, render_xml, with_style
 from support.scenario.batches import certified_alone, contest
 
 if TYPE_CHECKING:
-    from peripety.scenario.certificate.types import Certificate
+    from peripety.certification.types import Certificate
 
 
 HOSTILE = "</style><script>alert(1)</script>\"' & \x00\u202e"

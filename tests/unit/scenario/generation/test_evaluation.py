@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
+from peripety.certification.certificate import build_certificate
+from peripety.certification.options import CertificateOptions
+from peripety.certification.simulation import MAX_SECONDS, too_slow_error
 from peripety.core import call_context
 from peripety.core.config import Config, ProviderName
 from peripety.errors import Finding, ResourceExhaustedError, Severity, get_remedy
@@ -18,9 +21,6 @@ from peripety.gateway.calls.executor import CallExecutor
 from peripety.gateway.local_gateway import LocalModelGateway
 from peripety.gateway.providers.registry import ProviderRegistry
 from peripety.scenario.admission import GateWithRepair
-from peripety.scenario.certificate.certifier import build_certificate
-from peripety.scenario.certificate.types import CertificateOptions
-from peripety.scenario.dry_run.simulation import MAX_SECONDS, too_slow_error
 from peripety.scenario.generation import evaluation
 from peripety.scenario.generation.evaluation import (
     EvaluationDepth,

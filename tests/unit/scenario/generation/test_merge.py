@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
-from peripety.author.spec_sections import split_parts
 from peripety.engine.schema_validation import validate_against_schema
+from peripety.engine.spec_sections import split_parts
 from peripety.errors import Finding
 from peripety.scenario.generation import merge as generation_merge
 from peripety.scenario.generation.merge import (
@@ -25,7 +25,7 @@ from support.engine.specs import action, event, spec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.author.spec_sections import SpecPart
+    from peripety.engine.spec_sections import SpecPart
 
 
 NOTHING = EditScope(frozenset())

@@ -8,10 +8,10 @@ from contextlib import closing
 from typing import Any
 
 from peripety import engine
+from peripety.certification.options import DryRunOptions
 from peripety.core.concurrency import WorkerPool
 from peripety.scenario.rule_graph.activity import LEVELS, activity_levels, describe_activity, inspect_program
 from peripety.scenario.rule_graph.graph import Inspection
-from peripety.scenario.types import DryRunOptions
 from support.engine.specs import action, at_most, chance, event, never, spec
 
 

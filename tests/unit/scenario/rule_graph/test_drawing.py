@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element, fromstring
 import pytest
 
 from peripety import engine
+from peripety.certification.options import DryRunOptions
 from peripety.core.concurrency import WorkerPool
 from peripety.scenario.rule_graph.activity import inspect_program
 from peripety.scenario.rule_graph.graph import Inspection, build_graph
@@ -21,7 +22,6 @@ from peripety.scenario.rule_graph.mermaid import render_mermaid
 from peripety.scenario.rule_graph.shapes import assign_columns, bundle_edges, count_cells, wrap_label
 from peripety.scenario.rule_graph.svg import render_svg
 from peripety.scenario.spec_generator.generator import generate_spec
-from peripety.scenario.types import DryRunOptions
 from support.engine.specs import action, full_spec, spec
 
 HOSTILE = "</style><script>alert(1)</script>\"'`;|#quot; & \x00\u202e"

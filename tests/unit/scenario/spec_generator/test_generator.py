@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
+from peripety.engine.rule_text import describe_condition, describe_effects
 from peripety.errors import InvalidArgumentError
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.spec_generator.state_vars import MAX_INDEX
@@ -216,3 +217,12 @@ def test_no_rule_of_a_story_fails_and_most_pass_the_gate() -> None:
         assert report.errors == ()
         passed += report.lost / RUNS >= program.spec["negativity_budget"]["min_fail_rate"] - 0.03
     assert passed >= len(STORIES) - 2
+
+
+def test_every_rule_of_random_scenarios_has_words() -> None:
+    for index in range(20):
+        spec = engine.parse(generate_spec(5, index))
+        for rule in [*spec["actions"], *spec["random_events"]]:
+            assert all(words and not words.startswith("{") for words in describe_effects(rule))
+        for ending in spec["loss_conditions"]:
+            assert describe_condition(ending["when"])

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from peripety import engine
+from peripety.certification.types import certificate_hash, encode
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -18,7 +19,6 @@ from peripety.errors import (
     NotFoundError,
     ResourceExhaustedError,
 )
-from peripety.scenario.certificate.types import certificate_hash, encode
 from peripety.session.branch_types import ForkRequest, RewindRequest
 from peripety.session.bundles.exporter import ReplayCompleted, SessionExporter
 from peripety.session.bundles.format import BundleError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
-from peripety.scenario.certificate.types import certificate_hash, encode
+from peripety.certification.types import certificate_hash, encode
 from peripety.session.bundles.format import MAX_LINE_BYTES
 from peripety.session.bundles.verifier import BundleVerification
 from peripety.session.events import DialogueSpoken

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
-from peripety.author.rule_text import format_literal
+from peripety.engine.rule_text import format_literal
 from peripety.errors import Finding, PeripetyError, SpecError
 
 if TYPE_CHECKING:

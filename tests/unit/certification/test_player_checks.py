@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from peripety.certification.difficulty_gate import BudgetMiss, GateVerdict, evaluate_to_verdict
+from peripety.certification.options import DryRunOptions
+from peripety.certification.player_checks import check_new_document, find_decision
+from peripety.certification.player_texts import explain
 from peripety.errors import Finding, Severity
-from peripety.scenario.dry_run.difficulty_gate import BudgetMiss, GateVerdict, evaluate_to_verdict
-from peripety.scenario.dry_run.player_checks import check_new_document, find_decision
-from peripety.scenario.dry_run.player_texts import explain
-from peripety.scenario.types import DryRunOptions
 from support.engine.specs import action, at_most, event, program, spec
 from support.scenario.batches import WORKERS
 

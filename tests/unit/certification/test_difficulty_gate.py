@@ -6,16 +6,10 @@ from typing import Any
 
 import pytest
 
+from peripety.certification.difficulty_gate import BudgetMiss, GateVerdict, evaluate, evaluate_to_verdict
+from peripety.certification.options import BLOCK, DryRunOptions
 from peripety.engine import DryRunReport
 from peripety.errors import Severity
-from peripety.scenario.dry_run.difficulty_gate import (
-    BLOCK,
-    BudgetMiss,
-    GateVerdict,
-    evaluate,
-    evaluate_to_verdict,
-)
-from peripety.scenario.types import DryRunOptions
 from support.engine.specs import at_most, chance, event, program, spec
 from support.scenario.batches import WORKERS
 

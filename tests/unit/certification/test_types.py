@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
+from peripety.certification.types import certificate_hash, decode, encode
 from peripety.engine import ActionCall, Proof
 from peripety.errors import Finding, InvalidArgumentError, Severity
-from peripety.scenario.certificate.types import certificate_hash, decode, encode
 from support.scenario.batches import certified_alone, contest
 
 if TYPE_CHECKING:
-    from peripety.scenario.certificate.types import Certificate
+    from peripety.certification.types import Certificate
 
 
 @pytest.fixture(scope="module")

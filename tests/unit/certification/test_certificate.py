@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
+from peripety.certification.certificate import (
+    CertificateComparison,
+    CertificationProgress,
+    certify_document,
+    verify_certificate,
+)
+from peripety.certification.options import CertificateOptions
+from peripety.certification.types import encode
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, SpecError
-from peripety.scenario.certificate.certifier import CertificateComparison, verify_certificate
-from peripety.scenario.certificate.types import encode
-from peripety.scenario.types import Progress
 from support.engine.specs import action, as_bytes
-from support.scenario.batches import WORKERS, certified, certified_alone, contest
+from support.scenario.batches import FEWEST, WORKERS, certified, certified_alone, contest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +34,7 @@ def right() -> bytes:
 
 async def compared(certificate: bytes, spec: bytes = SPEC) -> CertificateComparison:
     (*progress, last) = [event async for event in verify_certificate(certificate, spec, WORKERS)]
-    assert all(isinstance(event, Progress) for event in progress)
+    assert all(isinstance(event, CertificationProgress) for event in progress)
     assert isinstance(last, CertificateComparison)
     return last
 
@@ -38,6 +43,14 @@ def forged(right: bytes, change: Callable[[Any], None]) -> bytes:
     value = json.loads(right)
     change(value)
     return engine.canonicalize(value)
+
+
+def test_a_document_is_certified_in_one_call() -> None:
+    assert certify_document(SPEC, FEWEST) == certified_alone(contest())
+    with pytest.raises(SpecError):
+        certify_document(b"{}")
+    with pytest.raises(InvalidArgumentError, match=r"options\.horizon"):
+        certify_document(SPEC, CertificateOptions(horizon=0))
 
 
 async def test_the_right_certificate_matches(right: bytes) -> None:

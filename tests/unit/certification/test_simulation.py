@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.certification import simulation
+from peripety.certification.options import DryRunOptions
+from peripety.certification.simulation import SimulationRunner
 from peripety.core import call_context
 from peripety.errors import ResourceExhaustedError
-from peripety.scenario.dry_run import simulation
-from peripety.scenario.dry_run.simulation import SimulationRunner
-from peripety.scenario.types import DryRunOptions
 from support.engine.specs import chance, program
 from support.scenario.batches import WORKERS
 

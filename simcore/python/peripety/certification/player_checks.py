@@ -27,25 +27,25 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 from peripety import engine
-from peripety.engine.lowering import lower
-from peripety.errors import Finding, Severity
-from peripety.scenario.dry_run.drift import list_written_paths
-from peripety.scenario.dry_run.player_texts import (
+from peripety.certification.drift import list_written_paths
+from peripety.certification.options import DryRunOptions
+from peripety.certification.player_texts import (
     describe_figures,
     describe_use,
     explain,
     format_rate,
 )
-from peripety.scenario.dry_run.rate_interval import ThresholdSide, compare_to_threshold, rate_interval
-from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
-from peripety.scenario.dry_run.solution_trace import find_guesses, trace_solutions
-from peripety.scenario.types import DryRunOptions
+from peripety.certification.rate_interval import ThresholdSide, compare_to_threshold, rate_interval
+from peripety.certification.simulation import MAX_SECONDS, SimulationRunner
+from peripety.certification.solution_trace import find_guesses, trace_solutions
+from peripety.engine.lowering import lower
+from peripety.errors import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.core.concurrency import Executor
     from peripety.engine import DryRunReport, Persona, Program
+    from peripety.engine.executor import Executor
 
 BLOCK = 64
 """The number of runs between two tests of a rate."""

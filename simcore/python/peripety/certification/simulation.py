@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from peripety import engine
-from peripety.core import call_context
-from peripety.core.concurrency import closing
 from peripety.errors import InternalError, ResourceExhaustedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncGenerator, Iterable, Mapping
 
-    from peripety.core.concurrency import Executor
+    from peripety.certification.options import DryRunOptions
     from peripety.engine import DryRunReport, Persona
-    from peripety.scenario.types import DryRunOptions
+    from peripety.engine.executor import Executor
 
 
 MAX_SECONDS = 120.0
@@ -90,7 +89,7 @@ class SimulationRunner:
         self._workers = workers
         self._program = program
         self._options = options
-        remaining = call_context.remaining()
+        remaining = workers.remaining_seconds()
         self._seconds_left = most_seconds if remaining is None else min(most_seconds, remaining)
         self._seconds_per_run: float | None = None
         self._worth_trying = _GROWTH
@@ -106,7 +105,7 @@ class SimulationRunner:
         Raises:
             ResourceExhaustedError: the runs exceed the time limit.
         """
-        async with closing(self.stream(first_run, runs, watch)) as reports:
+        async with aclosing(self.stream(first_run, runs, watch)) as reports:
             async for report in reports:
                 if report.runs == runs:
                     return report
@@ -117,7 +116,7 @@ class SimulationRunner:
         first_run: int,
         runs: int,
         watch: Mapping[str, float] | None = None,
-    ) -> AsyncIterator[DryRunReport]:
+    ) -> AsyncGenerator[DryRunReport]:
         """Simulate runs as `play` does.
 
         Yields:

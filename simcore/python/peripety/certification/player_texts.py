@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from peripety.core.concurrency import Executor
+    from peripety.certification.options import DryRunOptions
     from peripety.engine import DryRunReport, Program
-    from peripety.scenario.types import DryRunOptions
+    from peripety.engine.executor import Executor
 
 ENOUGH = 16
 """The number of runs from which on their median and their most frequent path are given."""

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from peripety.scenario.dry_run.difficulty_gate import BLOCK
-from peripety.scenario.dry_run.rate_interval import ThresholdSide, compare_to_threshold, rate_interval
+from peripety.certification.options import BLOCK
+from peripety.certification.rate_interval import ThresholdSide, compare_to_threshold, rate_interval
 
 CAP = 4096
 

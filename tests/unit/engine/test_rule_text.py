@@ -12,17 +12,14 @@ from typing import Any
 
 import pytest
 
-from peripety import engine
-from peripety.author.rule_text import (
+from peripety.engine.rule_text import (
     RuleEdit,
     RuleEditKind,
     describe_condition,
     describe_effect,
-    describe_effects,
     describe_expression,
     diff_specs,
 )
-from peripety.scenario.spec_generator.generator import generate_spec
 from support.engine.specs import action, at_most, event, spec
 
 ADDED, REMOVED, CHANGED = RuleEditKind.ADDED, RuleEditKind.REMOVED, RuleEditKind.CHANGED
@@ -126,15 +123,6 @@ def test_effects(done: Any, words: str) -> None:
 @pytest.mark.parametrize("junk", [None, 3, [], {}, {"op": "leap"}, {"op": "inc", "path": "state.a"}])
 def test_what_is_no_effect_is_shown_as_it_is(junk: Any) -> None:
     assert describe_effect(junk, {}) != ""
-
-
-def test_every_rule_of_random_scenarios_has_words() -> None:
-    for index in range(20):
-        spec = engine.parse(generate_spec(5, index))
-        for rule in [*spec["actions"], *spec["random_events"]]:
-            assert all(words and not words.startswith("{") for words in describe_effects(rule))
-        for ending in spec["loss_conditions"]:
-            assert describe_condition(ending["when"])
 
 
 def told(section: str, before: Any, after: Any) -> list[str]:

@@ -10,36 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.core import call_context
-from peripety.engine import PERSONAS, Proof, RuleError
-from peripety.errors import InvalidArgumentError, ResourceExhaustedError, Severity
-from peripety.scenario.certificate.statistics import (
+from peripety.certification import simulation as pieces
+from peripety.certification.difficulty_gate import GateVerdict
+from peripety.certification.options import (
+    MAX_RUNS,
+    USUAL_PERSONAS,
+    CertificateOptions,
+    validate_certificate_options,
+)
+from peripety.certification.rate_interval import rate_interval
+from peripety.certification.statistics import (
     CertificateInputs,
     find_issues,
     max_runs_of,
     sample_persona,
 )
-from peripety.scenario.certificate.types import (
-    MAX_RUNS,
-    USUAL_PERSONAS,
-    ActionCount,
-    CertificateOptions,
-    CertificateVerdict,
-    NamedCount,
-    PersonaReport,
-    Rate,
-)
-from peripety.scenario.dry_run import simulation as pieces
-from peripety.scenario.dry_run.difficulty_gate import GateVerdict
-from peripety.scenario.dry_run.rate_interval import rate_interval
-from peripety.scenario.validation import validate_certificate_options
+from peripety.certification.types import ActionCount, CertificateVerdict, NamedCount, PersonaReport, Rate
+from peripety.core import call_context
+from peripety.engine import PERSONAS, Proof, RuleError
+from peripety.errors import InvalidArgumentError, ResourceExhaustedError, Severity
 from support.engine.specs import action, chance, event, program
 from support.scenario.batches import FEWEST, WORKERS, certified, contest
 
 if TYPE_CHECKING:
+    from peripety.certification.types import Certificate
     from peripety.engine import DryRunReport, Persona, Program
     from peripety.errors import Finding
-    from peripety.scenario.certificate.types import Certificate
 
 
 def codes(certificate: Certificate) -> set[str]:

@@ -17,11 +17,11 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
-from peripety.author.rule_text import describe_expression
+from peripety.certification.simulation import replace_deal
 from peripety.engine.lowering import lower
 from peripety.engine.rng import run_seed
+from peripety.engine.rule_text import describe_expression
 from peripety.errors import Finding, PeripetyError, Severity
-from peripety.scenario.dry_run.simulation import replace_deal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

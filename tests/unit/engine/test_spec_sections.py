@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.author.spec_sections import join_parts, part_name_at, split_parts
+from peripety.engine.spec_sections import join_parts, part_name_at, split_parts
 from support.engine.specs import action, spec
 
 MANY = spec(

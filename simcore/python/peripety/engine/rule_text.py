@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from peripety.author.spec_sections import SECTIONS, split_parts
+from peripety.engine.spec_sections import SECTIONS, split_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from peripety.author.spec_sections import PartName, SpecPart
+    from peripety.engine.spec_sections import PartName, SpecPart
 
 
 class RuleEditKind(Enum):

@@ -34,29 +34,26 @@ because the search has already adapted to the old ones.
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from peripety.core.concurrency import closing
-from peripety.errors import Finding, InternalError, Severity
-from peripety.scenario.dry_run import player_checks
-from peripety.scenario.dry_run.drift import find_excessive_drift, measure_drift, watched_paths
-from peripety.scenario.dry_run.player_texts import describe_figures, explain
-from peripety.scenario.dry_run.rate_interval import ThresholdSide, compare_to_threshold, rate_interval
-from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
-from peripety.scenario.types import filter_errors
+from peripety.certification import player_checks
+from peripety.certification.drift import find_excessive_drift, measure_drift, watched_paths
+from peripety.certification.options import BLOCK
+from peripety.certification.player_texts import describe_figures, explain
+from peripety.certification.rate_interval import ThresholdSide, compare_to_threshold, rate_interval
+from peripety.certification.simulation import MAX_SECONDS, SimulationRunner
+from peripety.errors import Finding, InternalError, Severity, filter_errors
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncGenerator, Iterator
 
-    from peripety.core.concurrency import Executor
+    from peripety.certification.options import DryRunOptions
     from peripety.engine import DryRunReport, Program, RuleError
-    from peripety.scenario.types import DryRunOptions
+    from peripety.engine.executor import Executor
 
-
-BLOCK = 64
-"""The number of runs between two tests; testing after every run would increase the error rate."""
 
 _BUDGET = "/negativity_budget"
 # With this many runs a drift is known to about a hundredth per turn.
@@ -102,7 +99,7 @@ async def evaluate(
     first_run: int = 0,
     most_seconds: float = MAX_SECONDS,
     explains: bool = True,
-) -> AsyncIterator[DryRunReport | GateVerdict]:
+) -> AsyncGenerator[DryRunReport | GateVerdict]:
     """Simulate until the test decides; at the maximum number of runs the point estimate decides.
 
     Args:
@@ -159,7 +156,7 @@ async def evaluate_to_verdict(
 ) -> GateVerdict:
     """Return only the verdict, without intermediate reports."""
     trial = evaluate(program, options, workers, most_seconds=most_seconds, explains=explains)
-    async with closing(trial) as steps:
+    async with aclosing(trial) as steps:
         async for step in steps:
             if isinstance(step, GateVerdict):
                 return step

@@ -16,23 +16,17 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from peripety import engine
-from peripety.engine import PERSONAS, Persona, Proof
+from peripety.certification.drift import Drift  # noqa: TC001 - pydantic reads the annotations
+from peripety.certification.options import CertificateOptions  # noqa: TC001 - pydantic reads the annotations
+from peripety.certification.rate_interval import rate_interval
+from peripety.engine import Persona, Proof  # noqa: TC001 - pydantic reads the annotations
 from peripety.errors import (
     Finding,
     InvalidArgumentError,
 )
-from peripety.scenario.dry_run.drift import Drift  # noqa: TC001 - pydantic reads the annotations
-from peripety.scenario.dry_run.rate_interval import rate_interval
 
 ENGINE_VERSION: Final = "1.0"
 """The version of docs/reference/semantics.md; both backends implement it, so certificates do not name one."""
-
-MIN_RUNS: Final = 64
-MAX_RUNS: Final = 9_604
-"""The number of runs for an interval of ± 1 point at any rate, with 95 % confidence."""
-
-USUAL_PERSONAS: Final = tuple(persona for persona in PERSONAS if persona not in {"curious", "par"})
-"""The personas of every certificate, unless fewer are requested."""
 
 _DIGITS = 6
 
@@ -43,24 +37,6 @@ def round_figure(figure: float) -> float:
     C libraries disagree only from about the 16th digit on, so all of them agree on the rounded value.
     """
     return round(figure, _DIGITS)
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateOptions:
-    """Certificate options.
-
-    Attributes:
-        personas: the personas to measure; the random persona is always included, because it defines the band,
-            and so are those that the version of the document adds.
-        seed: the seed of the runs; by default the seed of the specification.
-        max_runs: the maximum number of runs of a persona, `MIN_RUNS` … `MAX_RUNS`.
-        horizon: the maximum number of turns of a run; by default that of the specification.
-    """
-
-    personas: tuple[Persona, ...] = USUAL_PERSONAS
-    seed: int | None = None
-    max_runs: int = MAX_RUNS
-    horizon: int | None = None
 
 
 class CertificateVerdict(Enum):

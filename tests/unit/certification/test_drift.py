@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from peripety.errors import Severity
-from peripety.scenario.dry_run.drift import (
+from peripety.certification.drift import (
     MAX_POSITIVE_DRIFT,
     Drift,
     find_excessive_drift,
     measure_drift,
     watched_paths,
 )
+from peripety.errors import Severity
 from support.engine.specs import action, at_most, never, program, spec
 
 Json = dict[str, Any]

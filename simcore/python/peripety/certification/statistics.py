@@ -11,34 +11,26 @@ errors, and proofs. An absence in a sample is a warning, because more runs could
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from peripety.core.concurrency import closing
+from peripety.certification.difficulty_gate import rule_finding
+from peripety.certification.drift import find_excessive_drift
+from peripety.certification.options import MAX_RUNS, DryRunOptions
+from peripety.certification.rate_interval import rate_interval
+from peripety.certification.simulation import MAX_SECONDS, SimulationRunner
+from peripety.certification.types import ActionCount, NamedCount, PersonaReport, Rate, TurnCount
 from peripety.errors import Finding, InternalError, ResourceExhaustedError, Severity
-from peripety.scenario.certificate.types import (
-    MAX_RUNS,
-    ActionCount,
-    NamedCount,
-    PersonaReport,
-    Rate,
-    TurnCount,
-)
-from peripety.scenario.dry_run.difficulty_gate import rule_finding
-from peripety.scenario.dry_run.drift import find_excessive_drift
-from peripety.scenario.dry_run.rate_interval import rate_interval
-from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
-from peripety.scenario.types import DryRunOptions
-from peripety.scenario.validation import proofs_to_findings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 
-    from peripety.core.concurrency import Executor
+    from peripety.certification.difficulty_gate import GateVerdict
+    from peripety.certification.drift import Drift
+    from peripety.certification.options import CertificateOptions
     from peripety.engine import DryRunReport, Persona, Program, Proof
-    from peripety.scenario.certificate.types import CertificateOptions
-    from peripety.scenario.dry_run.difficulty_gate import GateVerdict
-    from peripety.scenario.dry_run.drift import Drift
+    from peripety.engine.executor import Executor
 
 
 _ENOUGH_TURNS = 200
@@ -281,7 +273,7 @@ async def sample_persona(
     watch: Mapping[str, float],
     workers: Executor,
     most_seconds: float = MAX_SECONDS,
-) -> AsyncIterator[DryRunReport]:
+) -> AsyncGenerator[DryRunReport]:
     """Simulate one persona until its fail rate is known precisely enough.
 
     Args:
@@ -304,7 +296,7 @@ async def sample_persona(
     for look in _look_points(how.max_runs):
         played = 0 if report is None else report.runs
         before = report
-        async with closing(
+        async with aclosing(
             _with_persona_in_errors(runner.stream(played, look - played, watch), persona),
         ) as pieces:
             async for piece in pieces:
@@ -315,12 +307,12 @@ async def sample_persona(
 
 
 async def _with_persona_in_errors(
-    pieces: AsyncIterator[DryRunReport],
+    pieces: AsyncGenerator[DryRunReport],
     persona: Persona,
-) -> AsyncIterator[DryRunReport]:
+) -> AsyncGenerator[DryRunReport]:
     """Yield the pieces; add the persona to the error for exceeded time."""
     try:
-        async with closing(pieces):
+        async with aclosing(pieces):
             async for piece in pieces:
                 yield piece
     except ResourceExhaustedError as error:
@@ -352,3 +344,8 @@ def _is_precise_enough(report: DryRunReport) -> bool:
 
 def _precision_of(persona: Persona) -> _Precision:
     return _PRECISION_BY_PERSONA.get(persona, _DEFAULT_PRECISION)
+
+
+def proofs_to_findings(proofs: Iterable[Proof]) -> tuple[Finding, ...]:
+    """Convert proofs to findings, with their explanations as messages."""
+    return tuple(Finding(proof.code, proof.path, proof.argument, proof.severity) for proof in proofs)

@@ -1,1 +1,0 @@
-"""Simulations without a model, difficulty gate, drift."""
