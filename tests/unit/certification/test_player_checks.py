@@ -281,6 +281,27 @@ async def test_where_nothing_is_hidden_a_player_who_looks_ahead_shows_that_a_win
     assert "CURIOUS_LOSES" in codes(await judged(hidden))
 
 
+async def test_where_nothing_is_hidden_foresight_that_hardly_ever_fails_is_a_warning() -> None:
+    safe = mill(random_events=[])
+    verdict = await judged(safe)
+    warning = found(verdict, "FORESIGHT_WINS")
+    assert warning.severity is Severity.WARNING
+    assert "the greedy persona wins 100.0%" in warning.message
+    assert "at most 95% is advised" in warning.message
+    assert any(
+        line.startswith("greedy: ")
+        and "(at most 95% is advised: inside, but too high for the advice)" in line
+        for line in verdict.figures
+    )
+    endangered = await judged(mill())
+    assert "FORESIGHT_WINS" not in codes(endangered)
+    assert any("(at most 95% is advised: inside)" in line for line in endangered.figures)
+    read = {"and": [{">=": [{"var": "state.b"}, 8]}, {"==": [{"var": "state.hidden.k"}, 1]}]}
+    hidden = {"state": {"a": 14, "b": 0, "hidden": {"k": 1}}}
+    won = [{"id": "w", "when": read}]
+    assert "FORESIGHT_WINS" not in codes(await judged({**safe, **hidden, "win_conditions": won}))
+
+
 async def test_steps_that_do_worse_than_lookahead_are_wrong_where_nothing_is_hidden() -> None:
     slow = [{"id": "s", "steps": [{"action": "u0"}, {"action": "u1"}, {"action": "turn"}]}]
     message = found(await judged(mill(solutions=slow)), "SOLUTION_MISLEADS").message

@@ -102,7 +102,12 @@ class _NumberTrials:
         budget = PlayerLimit("TOO_EASY", "", "random", "lost", least, ThresholdSide.BELOW)
         players = [limit for limit in list_limits(program.spec) if limit.severity is Severity.ERROR]
         self._limits = [*players, budget]
-        self._advised = [limit for limit in list_limits(program.spec) if limit.severity is not Severity.ERROR]
+        measured = {(limit.persona, limit.counted) for limit in self._limits}
+        self._advised = [
+            limit
+            for limit in list_limits(program.spec)
+            if limit.severity is not Severity.ERROR and (limit.persona, limit.counted) in measured
+        ]
         numbers = [*_list_thresholds(program.spec), *select_for_balance(program.spec)]
         self._numbers = numbers[:_MAX_NUMBERS]
         self._named = _find_named_numbers(program.spec)

@@ -9,7 +9,7 @@ thinks can win, or if a winner has anything to do. From version 1.1 on, these pl
   final step at any time, and does not repeat what helps. So its least rate is advice: a document that demands
   reading is not made easier for a player who does not. Where the win depends on a choice among n, it is right
   in one case of n at best, and the advice is less. Where nothing is hidden, a win of a player who looks ahead
-  counts as well.
+  counts as well; and if such a player hardly ever fails, it is advised to let something go wrong.
   If `par` does worse than such a player, the steps are wrong and not the numbers, and this is the only
   finding about both.
 - Without, `greedy` and `planner` look ahead, and lose neither rarely nor often; `idle` loses.
@@ -113,6 +113,10 @@ def _at_most(
     return PlayerLimit(code, path, persona, counted, rate, ThresholdSide.ABOVE)
 
 
+def _advise(limit: PlayerLimit) -> PlayerLimit:
+    return replace(limit, severity=Severity.WARNING)
+
+
 _FORESEEING: tuple[Persona, ...] = ("greedy", "planner")
 _LOGIC = {
     "actions": ("preconditions", "derives"),
@@ -123,6 +127,7 @@ _LOGIC = {
 _CURIOUS_AT_LEAST = 0.15
 _CURIOUS_AT_MOST = 0.5
 _IDLE_AT_MOST = 0.05
+_KNOWING_AT_MOST = 0.95
 
 
 def _limits_with_solutions(spec: dict[str, Any]) -> tuple[PlayerLimit, ...]:
@@ -136,10 +141,15 @@ def _limits_with_solutions(spec: dict[str, Any]) -> tuple[PlayerLimit, ...]:
         least = replace(least, rate=rate, reason=reason if rate < _CURIOUS_AT_LEAST else "")
     return (
         _at_least("SOLUTION_FAILS", "/solutions", "par", "won", 0.6),
-        replace(_at_most("SOLUTION_CERTAIN", "/solutions", "par", "won", 0.95), severity=Severity.WARNING),
-        replace(least, severity=Severity.WARNING),
+        _advise(_at_most("SOLUTION_CERTAIN", "/solutions", "par", "won", _KNOWING_AT_MOST)),
+        _advise(least),
         _at_most("CURIOUS_WINS", "/actions", "curious", "won", _CURIOUS_AT_MOST),
         _at_most("IDLE_WINS", "/win_conditions", "idle", "won", _IDLE_AT_MOST),
+        # Lookahead also sees hidden state, which no player sees.
+        *(
+            _advise(_at_most("FORESIGHT_WINS", "/loss_conditions", persona, "won", _KNOWING_AT_MOST))
+            for persona in (_FORESEEING if is_open(spec) else ())
+        ),
     )
 
 
@@ -413,23 +423,29 @@ class _Players:
         required = {one.missed: format_rate(one.rate) for one in own if one.severity is Severity.ERROR}
         least, most = required.get(ThresholdSide.BELOW), required.get(ThresholdSide.ABOVE)
         asked = (
-            f"{least} to {most}" if least and most else f"at least {least}" if least else f"at most {most}"
-        )
-        asked += "".join(
-            f", and {_DEMANDS[one.missed]} {format_rate(one.rate)} is advised"
-            for one in own
-            if one.severity is not Severity.ERROR
+            f"must be {least} to {most}"
+            if least and most
+            else ", and ".join(
+                [
+                    *(f"must be {_DEMANDS[side]} {rate}" for side, rate in required.items()),
+                    *(
+                        f"{_DEMANDS[one.missed]} {format_rate(one.rate)} is advised"
+                        for one in own
+                        if one.severity is not Severity.ERROR
+                    ),
+                ]
+            )
         )
         if not own:
             band = "no band"
         else:
             sides = [one for one in own if one in missed]
             side = next((one.missed for one in sides if one.severity is Severity.ERROR), None)
-            band = f"must be {asked}: {_SIDES[side]}"
+            band = f"{asked}: {_SIDES[side]}"
             if side is None and sides:
                 band += f", but {_SIDES[sides[0].missed]} for the advice"
             elif side is None and any(self.is_missed(one, report) for one in own):
-                band = f"must be {asked}, or {' or '.join(_FORESEEING)} wins as often: inside"
+                band = f"{asked}, or {' or '.join(_FORESEEING)} wins as often: inside"
         return describe_figures(
             report, f"{self._verb(limit)} {limit.count(self._program, report) / report.runs:.1%}", band
         )
