@@ -104,8 +104,9 @@ Command = Annotated[
 Function = Annotated[
     str | None,
     typer.Option(
-        metavar="PACKAGE.MODULE:NAME",
-        help="Run the tests on this Python function. After --: its interpreter, if not that of Peripety.",
+        metavar="PACKAGE.MODULE[:NAME]",
+        help="Run the tests on this Python function, or on all public ones of the module. After --: their"
+        " interpreter, if not that of Peripety.",
     ),
 ]
 
@@ -251,7 +252,7 @@ def make_subject(
         argv: a command; None for no command.
         directory: the working directory of the command.
         readable: paths that the command may also read.
-        function: a Python function; the command is then its interpreter.
+        function: a Python function or module; the command is then its interpreter.
         openapi: the OpenAPI document of the HTTP service that the command starts.
         port: the port of the service.
 

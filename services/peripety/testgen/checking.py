@@ -142,10 +142,10 @@ def function(
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     interpreter: Sequence[str] = (),
 ) -> SubjectChecks:
-    """Return checks of a Python function.
+    """Return checks of a Python function, or of the functions of a module.
 
     Args:
-        name: `package.module:name`.
+        name: `package.module:name`, or `package.module`.
         directory: copied for each test; None for an empty one.
         environment: as for a command.
         timeout_seconds: the time limit of a run.

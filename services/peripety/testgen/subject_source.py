@@ -73,7 +73,8 @@ class CommandSpec:
         timeout_seconds: time limit of a run.
         memory_bytes: memory limit of a run.
         readable: more paths that it may read.
-        function: the Python function to test in place of the program, as `package.module:name`.
+        function: the Python function to test in place of the program, as `package.module:name`, or
+            all public ones of `package.module`.
         openapi: the OpenAPI document of the HTTP service that it starts; empty for no service.
         port: the port of the service.
     """

@@ -79,8 +79,9 @@ pub struct CommandSubject {
     /// its copy of the directory.
     #[prost(string, repeated, tag = "6")]
     pub readable_paths: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// A Python function to test in place of the program, as `package.module:name`; empty for the program. Its module is in
-    /// the working directory, or installed for the interpreter.
+    /// A Python function to test in place of the program, as `package.module:name`, or all public functions and classes of
+    /// a module, as `package.module`; empty for the program. The module is in the working directory, or installed for the
+    /// interpreter.
     #[prost(string, tag = "7")]
     pub function: ::prost::alloc::string::String,
     /// The OpenAPI document of an HTTP service that the program starts: a file of the working directory, or, with a slash at

@@ -41,7 +41,8 @@ class ExportedCommand:
         working_directory: copied for each run; None for an empty one.
         environment: names of the environment variables; their values may be secret and are not exported.
         timeout_seconds: time limit of a run.
-        function: the Python function in place of the program, as `package.module:name`.
+        function: the Python function in place of the program, as `package.module:name` or
+            `package.module`.
         openapi: the OpenAPI document of the HTTP service that it starts; empty for no service.
         port: the port of the service.
     """

@@ -266,7 +266,7 @@ def _command_from_proto(command: pb.CommandSubject, field: str) -> CommandSpec:
     require_field(
         not command.function or FUNCTION_PATTERN.fullmatch(command.function),
         f"{field}.function",
-        f"is not package.module:name: {command.function[:_MAX_NAME_BYTES]}",
+        f"is not package.module:name or package.module: {command.function[:_MAX_NAME_BYTES]}",
     )
     reason = "excludes openapi; use one of them"
     require_field(not (command.function and command.openapi), f"{field}.function", reason)

@@ -779,8 +779,9 @@ type CommandSubject struct {
 	// Absolute paths that the command may also read: the fence allows its interpreter, the paths in argv and
 	// its copy of the directory.
 	ReadablePaths []string `protobuf:"bytes,6,rep,name=readable_paths,json=readablePaths,proto3" json:"readable_paths,omitempty"`
-	// A Python function to test in place of the program, as `package.module:name`; empty for the program. Its module is in
-	// the working directory, or installed for the interpreter.
+	// A Python function to test in place of the program, as `package.module:name`, or all public functions and classes of
+	// a module, as `package.module`; empty for the program. The module is in the working directory, or installed for the
+	// interpreter.
 	Function string `protobuf:"bytes,7,opt,name=function,proto3" json:"function,omitempty"`
 	// The OpenAPI document of an HTTP service that the program starts: a file of the working directory, or, with a slash at
 	// its beginning, the path at which the service publishes it. Empty for a program that ends by itself.

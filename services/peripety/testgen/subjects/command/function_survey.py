@@ -1,10 +1,11 @@
-"""Survey of a Python function, which runs inside the sandbox, in the interpreter of the function.
+"""Survey of Python functions, which runs inside the sandbox, in the interpreter of the functions.
 
 Usage: `python function_survey.py values DESCRIPTOR`. The file descriptor holds a JSON object, the job. The
 results replace it, one JSON value per line.
 
-1. Calls as source text. Hypothesis draws their arguments from the type hints, the defaults and the constants
-   of the source. They are the same in each run.
+1. Calls of each function as source text. Hypothesis draws their arguments from the type hints, the defaults
+   and the constants of the source. They are the same in each run. Of a class, these are calls of its
+   constructor, and of its public methods on a new object.
 2. For each law, whether it holds for most arguments, and the simplest arguments for which it does not hold.
    Hypothesis shrinks them.
 
@@ -14,6 +15,7 @@ Each step is a forked process, because a function may not end.
 from __future__ import annotations
 
 import enum
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -45,8 +47,16 @@ probe = _load_probe()
 _MAX_STEP_SECONDS = 4
 """Limit of the processor time of a step."""
 
+_MAX_SECONDS = 16.0
+"""Limit of the processor time of all steps; the steps after it are left out."""
+
 _MAX_WAITING_SECONDS = 40.0
 _MAX_EXAMPLES = 120
+"""Number of calls to draw of a single function; several functions share four times as many."""
+
+_MIN_EXAMPLES = 24
+_MAX_METHODS = 12
+_MAX_ATTRIBUTES = 100
 _MAX_TRIED = 100
 _MAX_SOURCE = 300
 _MAX_HELD = 3
@@ -72,12 +82,29 @@ def main() -> None:
         report.truncate()
     if not job["is_isolated"]:
         sys.path.insert(0, os.getcwd())
-    module = importlib.import_module(job["program"])
+    names = dict.fromkeys([name for name, _ in job["functions"]] + [law["module"] for law in job["laws"]])
+    modules = {name: importlib.import_module(name) for name in names}
     sys.path.extend(job["packages"])
     importlib.import_module("hypothesis.strategies")  # once, before the processes of the steps
-    _run_step(lambda: probe.report_result(descriptor, {"calls": _draw_calls(module, job)}))
+    share = (
+        _MAX_EXAMPLES if len(job["functions"]) == 1 else 4 * _MAX_EXAMPLES // max(len(job["functions"]), 1)
+    )
+    count = min(max(share, _MIN_EXAMPLES), _MAX_EXAMPLES)
+
+    def draw(name: str, function: str) -> None:
+        calls = _draw_calls(modules[name], function, job["constants"].get(name, ()), count)
+        probe.report_result(descriptor, {"module": name, "function": function, "calls": calls})
+
+    steps = [functools.partial(draw, name, function) for name, function in job["functions"]]
     for number, law in enumerate(job["laws"]):
-        _run_step(lambda number=number, law=law: _report_law(descriptor, module, job, number, law))
+        constants = job["constants"].get(law["module"], ())
+        steps.append(
+            functools.partial(_report_law, descriptor, modules[law["module"]], constants, number, law)
+        )
+    for step in steps:
+        if sum(os.times()[:4]) > _MAX_SECONDS:
+            return
+        _run_step(step)
 
 
 def _run_step(step: Any) -> None:
@@ -98,17 +125,37 @@ def _run_step(step: Any) -> None:
 # arguments
 
 
-def _draw_calls(module: Any, job: Any) -> list[str]:
+def _draw_calls(module: Any, name: str, constants: Any, count: int) -> list[str]:
     """Return calls as source text, the shortest first."""
     drawn: dict[str, None] = {}
+    forms = _forms_of(module, name, constants)
 
-    def collect(arguments: Any) -> None:
-        source = _arguments_source(arguments, module)
-        if source is not None:
-            drawn.setdefault(_with_imports(f"{job['function']}({source})", module))
+    def collect(form: str, groups: Any) -> None:
+        sources = [_arguments_source(one, module) for one in groups]
+        if None not in sources:
+            drawn.setdefault(_with_imports(form.format(*sources), module))
 
-    _for_each(_arguments_strategy(module, job["function"], job["constants"]), collect, _MAX_EXAMPLES)
+    for form, strategy in forms:
+        _for_each(strategy, functools.partial(collect, form), max(count // len(forms), _MIN_EXAMPLES))
     return sorted(drawn, key=lambda one: (len(one), one))
+
+
+def _forms_of(module: Any, name: str, constants: Any) -> list[tuple[str, Any]]:
+    """Return the forms of calls, each with a strategy of the arguments in its places."""
+    st = importlib.import_module("hypothesis.strategies")
+    _register_types(st, constants)
+    called = getattr(module, name)
+    own = _arguments_strategy(st, called)
+    forms = [(f"{name}({{}})", st.tuples(own))]
+    for method, value in [*vars(called).items()][:_MAX_ATTRIBUTES] if isinstance(called, type) else ():
+        if method.startswith("_") or len(forms) > _MAX_METHODS:
+            continue
+        if isinstance(value, property):
+            forms.append((f"{name}({{}}).{method}", st.tuples(own)))
+        elif inspect.isfunction(value):
+            strategy = st.tuples(own, _arguments_strategy(st, value, skipped=1))
+            forms.append((f"{name}({{}}).{method}({{}})", strategy))
+    return forms
 
 
 def _for_each(strategy: Any, act: Any, count: int) -> None:
@@ -130,18 +177,18 @@ def _for_each(strategy: Any, act: Any, count: int) -> None:
         settings(hypothesis.given(strategy)(each))()
 
 
-def _arguments_strategy(module: Any, name: str, constants: Any) -> Any:
-    """Return a strategy of pairs: positional arguments, and keyword arguments."""
-    st = importlib.import_module("hypothesis.strategies")
-    _register_types(st, constants)
-    function = getattr(module, name)
+def _arguments_strategy(st: Any, function: Any, skipped: int = 0) -> Any:
+    """Return a strategy of pairs: positional arguments without the first ones, and keyword arguments."""
     hints: dict[str, Any] = {}
     with suppress(Exception):
         hints = typing.get_type_hints(function)
+    if isinstance(function, type):
+        with suppress(Exception):
+            hints |= typing.get_type_hints(function.__init__)  # type: ignore[misc] # of this class
     required: list[Any] = []
     optional: list[Any] = []
     keywords: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in [*inspect.signature(function).parameters.values()][skipped:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         strategy = _parameter_strategy(st, parameter, hints.get(parameter.name))
@@ -238,11 +285,12 @@ def _with_imports(code: str, module: Any) -> str:
 # laws
 
 
-def _report_law(descriptor: int, module: Any, job: Any, number: int, law: Any) -> None:
+def _report_law(descriptor: int, module: Any, constants: Any, number: int, law: Any) -> None:
     """Report the arguments of a law: some for which it holds, and the simplest one for which it does not."""
     hypothesis = importlib.import_module("hypothesis")
     st = importlib.import_module("hypothesis.strategies")
-    one = _arguments_strategy(module, law["function"], job["constants"]).map(lambda given: given[0][0])
+    _register_types(st, constants)
+    one = _arguments_strategy(st, getattr(module, law["function"])).map(lambda given: given[0][0])
     strategy = st.tuples(*[one] * law["arity"])
     results: dict[str, bool] = {}
 

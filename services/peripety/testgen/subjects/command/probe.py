@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import atexit
 import base64
+import functools
 import gc
 import importlib
 import importlib.machinery
@@ -58,7 +59,7 @@ def main() -> None:
         if not job["is_isolated"]:
             program = os.path.realpath(job["program"])
             sys.path.insert(0, START if job["is_module"] else os.path.dirname(program))
-        find = _find_function if job["function"] else _find_files
+        find = _find_functions if job["is_library"] else _find_files
         report_result(int(descriptor), find(job))
     elif command == "lines":
         _trace(int(descriptor), job, arguments)
@@ -185,27 +186,96 @@ def _find_files(job: Any) -> dict[str, Any]:
 _MAX_IMPORTS = 8
 
 
-def _find_function(job: Any) -> dict[str, Any]:
-    """Return the file of the module that defines a function, following imports by name."""
-    module, function = job["program"], job["function"]
-    for _ in range(_MAX_IMPORTS):
-        path = _source_of(module)
-        try:
-            with open(path, "rb") as file:
-                source = file.read()
-            tree = ast.parse(source)
-        except (OSError, SyntaxError, ValueError, RecursionError):
-            return {"entry": "", "files": [], "module": module, "function": function}
+def _find_functions(job: Any) -> dict[str, Any]:
+    """Return the functions to call, and the files that define them, following imports by name.
+
+    Without the name of a function, these are all public functions and classes of the module.
+    """
+    parsed = _parsed(job["program"])
+    if parsed is None:
+        return {}
+    names = [job["function"]] if job["function"] else _public_names(parsed)
+    functions: dict[tuple[str, str], None] = {}
+    files: dict[str, _ParsedModule] = {} if job["function"] else {parsed.path: parsed}
+    for name in names:
+        found = _find_definition(job["program"], name)
+        if found is not None and (job["function"] or _is_callable(found[0].tree, found[1])):
+            defining, own_name = found
+            functions[defining.module, own_name] = None
+            files.setdefault(defining.path, defining)
+    entries = [[_key(one.path), one.shown, base64.b64encode(one.source).decode()] for one in files.values()]
+    return {"entry": entries[0][0] if entries else "", "files": entries, "functions": [*functions]}
+
+
+class _ParsedModule:
+    """A module with its source.
+
+    Args:
+        module: its dotted name.
+        path: its file.
+        source: the content of the file.
+    """
+
+    def __init__(self, module: str, path: str, source: bytes) -> None:
+        self.module, self.path, self.source = module, path, source
+        self.tree = ast.parse(source)
         is_package = os.path.basename(path) == "__init__.py"
-        found = _imported_from(tree, module if is_package else module.rpartition(".")[0], function)
+        self.package = module if is_package else module.rpartition(".")[0]
+        self.shown = module.replace(".", "/") + ("/__init__.py" if is_package else ".py")
+
+
+@functools.cache
+def _parsed(module: str) -> _ParsedModule | None:
+    path = _source_of(module)
+    try:
+        with open(path, "rb") as file:
+            return _ParsedModule(module, path, file.read())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _find_definition(module: str, name: str) -> tuple[_ParsedModule, str] | None:
+    """Return the module that defines a name, and the name there; None for an unknown one."""
+    for _ in range(_MAX_IMPORTS):
+        parsed = _parsed(module)
+        if parsed is None:
+            return None
+        found = _imported_from(parsed.tree, parsed.package, name)
         if found is None:
-            if not _is_defined(tree, function):
-                break
-            shown = module.replace(".", "/") + ("/__init__.py" if is_package else ".py")
-            file_entry = [_key(path), shown, base64.b64encode(source).decode()]
-            return {"entry": _key(path), "files": [file_entry], "module": module, "function": function}
-        module, function = found
-    return {"entry": "", "files": [], "module": module, "function": function}
+            return (parsed, name) if _is_defined(parsed.tree, name) else None
+        module, name = found
+    return None
+
+
+def _public_names(parsed: _ParsedModule) -> list[str]:
+    """Return the public names: of `__all__`, or those that the module defines or imports from its package."""
+    names: dict[str, None] = {}
+    top = parsed.module.partition(".")[0]
+    for node in parsed.tree.body:
+        if isinstance(node, ast.Assign) and [ast.unparse(one) for one in node.targets] == ["__all__"]:
+            with suppress(ValueError):
+                return [str(one) for one in ast.literal_eval(node.value)]
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names[node.name] = None
+        elif (
+            isinstance(node, ast.ImportFrom)
+            and parsed.module == parsed.package
+            and (node.level or (node.module or "").partition(".")[0] == top)
+        ):
+            names.update((alias.asname or alias.name, None) for alias in node.names)
+    return [name for name in names if not name.startswith("_")]
+
+
+def _is_callable(tree: ast.Module, name: str) -> bool:
+    """Return True for a function, and for a class that is not an exception."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return True
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return not any(
+                ast.unparse(base).endswith(("Error", "Exception", "Warning")) for base in node.bases
+            )
+    return False
 
 
 def _source_of(module: str) -> str:

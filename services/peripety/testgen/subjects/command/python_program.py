@@ -69,7 +69,8 @@ class ProgramCommand:
         is_module: True for the name of a module (`-m`).
         is_isolated: True if the interpreter does not search the directory of the program for modules.
         arguments: the first arguments of the program.
-        function: the function to call in place of the program; empty for the program.
+        is_library: True if tests call functions of the module, in place of the program.
+        function: the function to call; empty for all public ones of the module.
     """
 
     interpreter: tuple[str, ...]
@@ -77,6 +78,7 @@ class ProgramCommand:
     is_module: bool
     is_isolated: bool
     arguments: tuple[str, ...]
+    is_library: bool = False
     function: str = ""
 
 
@@ -241,15 +243,18 @@ class PythonProgram:
     Attributes:
         modules: the measured files by their key, which is the path in the directory, or an absolute path.
         unmeasured_lines: the imported packages that are not measured, with their numbers of lines.
+        functions: the functions to call in place of the program, each with the module that defines it.
     """
 
     def __init__(self, command: ProgramCommand, sandbox: Sandbox, timeout_seconds: float, task: str) -> None:
         self._sandbox = sandbox
         self._timeout = timeout_seconds
         self._command = command
-        found = (self._probe("files", {"task": task, "function": command.function}) or [{}])[0]
-        if "module" in found:  # the module that defines the function, which another one may import
-            self._command = replace(command, program=found["module"], function=found["function"])
+        found = (self._probe("files", {"task": task}) or [{}])[0]
+        self.functions = tuple((module, name) for module, name in found.get("functions", ()))
+        if command.function and self.functions:  # another module may define the function
+            ((module, name),) = self.functions
+            self._command = replace(command, program=module, function=name)
         self._entry: str = found.get("entry", "")
         self.unmeasured_lines: Mapping[str, int] = found.get("unmeasured", {})
         self.modules: dict[str, PythonModule] = {}
@@ -320,18 +325,29 @@ class PythonProgram:
         """The command that starts it; for a function, with the module that defines it."""
         return self._command
 
-    def survey_function(self, laws: Sequence[Mapping[str, Any]], constants: Sequence[Any]) -> list[Any]:
-        """Return calls of the function with drawn arguments, and the results of laws.
+    def survey_functions(
+        self,
+        laws: Sequence[Mapping[str, Any]],
+        constants: Mapping[str, Sequence[Any]],
+    ) -> list[Any]:
+        """Return calls of the functions with drawn arguments, and the results of laws.
 
         Args:
-            laws: `function`, `code`, `arity` and `is_sure` of each law.
-            constants: values of the sources, for arguments.
+            laws: `module`, `function`, `code`, `arity` and `is_sure` of each law.
+            constants: values of the sources by the name of their module, for arguments.
 
         Returns:
-            The results of `function_survey`: `calls`, and `law` with `held` and `broken` calls for each law.
+            The results of `function_survey`: `module`, `function` and `calls` of each function, and `law`
+            with `held` and `missed` calls of each law.
         """
-        job = {"laws": laws, "constants": constants, "packages": [str(_HYPOTHESIS_DIRECTORY)]}
-        limit = _FUNCTION_SECONDS + _STEP_SECONDS * (len(laws) + 1)
+        job = {
+            "laws": laws,
+            "functions": self.functions,
+            "constants": constants,
+            "packages": [str(_HYPOTHESIS_DIRECTORY)],
+        }
+        steps = min(len(laws) + len(self.functions), _MAX_STEPS)
+        limit = _FUNCTION_SECONDS + _STEP_SECONDS * steps
         script = function_survey.__file__
         return self._probe("values", job, timeout_seconds=limit, script=script) or []
 
@@ -483,6 +499,7 @@ def _report_file(started: ProgramCommand, job: Mapping[str, Any]) -> Iterator[IO
         "program": started.program,
         "is_module": started.is_module,
         "is_isolated": started.is_isolated,
+        "is_library": started.is_library,
         "function": started.function,
         **job,
     }
@@ -525,7 +542,10 @@ _MAX_MUTANT_WAIT = 20.0
 
 _FUNCTION_SECONDS = 30.0
 _STEP_SECONDS = 15.0
-"""Time limit of each step of the survey of a function, whose processor time is limited as well."""
+"""Time limit of each step of the survey of functions, whose processor time is limited as well."""
+
+_MAX_STEPS = 12
+"""Number of steps whose time limits are added; all steps have a limit of processor time as well."""
 
 _MAX_SLOWDOWN = 10
 """A survey is limited by processor time; on a busy machine, it takes so many times as long at most."""

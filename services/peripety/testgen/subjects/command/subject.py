@@ -224,8 +224,9 @@ class CommandSubject:
     def _source_material(self, program: PythonProgram) -> dict[str, Any]:
         """Return the sources, most executed first, and the names of the files that are too long together."""
         executed: Counter[str] = Counter()
-        # The order of one source needs no runs.
-        for arguments in ((), ("--help",)) if len(program.modules) > 1 else ():
+        # The order of one source needs no runs, and a library is not run by itself.
+        is_ordered = len(program.modules) == 1 or program.command.is_library
+        for arguments in () if is_ordered else ((), ("--help",)):
             for key, lines in (program.executed_lines(ProgramInput(arguments)) or {}).items():
                 executed[key] += len(lines)
         left = _MAX_SOURCE_CHARACTERS

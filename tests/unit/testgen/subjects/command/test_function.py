@@ -39,6 +39,29 @@ def unused(value: int) -> int:
     return value + 1
 '''
 
+BOX = """\
+class Box:
+    def __init__(self, width: int):
+        self.width = width
+
+    @property
+    def area(self):
+        return self.width * self.width
+
+    def fits(self, other: int) -> bool:
+        if other < 0:
+            raise ValueError("is negative")
+        return other <= self.area
+
+
+class BoxError(Exception):
+    pass
+
+
+def _hidden(value: int) -> int:
+    return value
+"""
+
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
@@ -46,6 +69,8 @@ def directory(tmp_path: Path) -> Path:
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("from .levels import grade as mark\n")
     (package / "levels.py").write_text(MODULE)
+    (package / "empty.py").write_text("from .levels import grade\nLIMIT = 1\n")
+    (package / "box.py").write_text(BOX)
     return tmp_path / "lib"
 
 
@@ -77,7 +102,7 @@ def test_only_what_the_function_uses_is_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", ["marks.levels:absent", "absent:grade", "marks.levels", "marks levels:grade"]
+    "function", ["marks.levels:absent", "absent:grade", "absent", "marks.empty", "marks levels:grade"]
 )
 def test_a_function_that_does_not_exist_is_refused(function: str, directory: Path) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
@@ -93,6 +118,47 @@ def test_a_body_needs_a_call(body: dict[str, Any], directory: Path) -> None:
     subject = FunctionSubject("marks:mark", working_directory=directory, measured=False)
     assert [found.code for found in subject.problems(body)] == ["BODY_INVALID"]
     assert [found.code for found in subject.soundness(call("grade(1)"))] == ["STUB"]
+
+
+def test_a_module_is_all_its_public_functions_in_the_files_that_define_them(directory: Path) -> None:
+    package = directory / "marks"
+    (package / "__init__.py").write_text(
+        "from .levels import grade as mark\nfrom .box import Box, BoxError\n"
+    )
+    subject = FunctionSubject("marks", working_directory=directory)
+    material = subject.material
+    assert material["module"] == "marks"
+    assert material["functions"] == ["marks.levels:grade", "marks.box:Box"]
+    files = ["marks/__init__.py", "marks/levels.py", "marks/box.py"]
+    assert [source["file"] for source in material["sources"]] == files
+    enum = subject.body_schema["properties"]["call"]["properties"]["module"]["enum"]
+    assert enum == ["marks.levels", "marks.box"]
+    whole = PythonModule("m.py", MODULE.encode())
+    levels = [target.path for target in subject.targets if "levels" in target.path]
+    assert levels == [f"/marks/levels.py/{line}" for line in whole.lines]
+    result = subject.run(call("grade(51)", "'high'"))
+    assert result.status is TestStatus.PASSED
+    assert "line:/marks/levels.py/11" in result.covered
+    assert "line:/marks/levels.py/15" not in result.covered
+    (package / "__init__.py").write_text("from .levels import *\n__all__ = ['normalize']\n")
+    (package / "levels.py").write_text(f"{MODULE}\n__all__ = ['unused']\n")
+    named = FunctionSubject("marks.levels", working_directory=directory)
+    assert named.material["functions"] == ["marks.levels:unused"]
+
+
+@pytest.mark.slow(reason="surveys a module")
+def test_tests_of_a_module_call_each_function_and_each_method(directory: Path) -> None:
+    levels = FunctionSubject("marks.levels", working_directory=directory)
+    drafts = [*levels.baseline_tests()]
+    assert drafts[0].source.startswith(("law: normalize", "marks/levels.py, line 4"))
+    assert drafts[1].source.startswith(("law: normalize", "marks/levels.py, line 4"))
+    called = {(draft.body or {})["call"]["code"].partition("(")[0] for draft in drafts if not draft.source}
+    assert called == {"grade", "normalize", "unused"}
+    box = FunctionSubject("marks.box", working_directory=directory)
+    observed = {draft.input: (draft.expected_output or "").strip() for draft in box.baseline_tests()}
+    assert "ValueError: is negative" in observed.values()
+    assert {"True", "False"} <= {*observed.values()}
+    assert any(shown.endswith(").area") for shown in observed)
 
 
 @pytest.mark.slow(reason="surveys a function")

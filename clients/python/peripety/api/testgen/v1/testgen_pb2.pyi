@@ -453,8 +453,9 @@ class CommandSubject(_message.Message):
     memory_bytes: _builtins.int
     """Maximum memory in bytes; 0 for 512 MiB."""
     function: _builtins.str
-    """A Python function to test in place of the program, as `package.module:name`; empty for the program. Its module is in
-    the working directory, or installed for the interpreter.
+    """A Python function to test in place of the program, as `package.module:name`, or all public functions and classes of
+    a module, as `package.module`; empty for the program. The module is in the working directory, or installed for the
+    interpreter.
     """
     openapi: _builtins.str
     """The OpenAPI document of an HTTP service that the program starts: a file of the working directory, or, with a slash at

@@ -81,6 +81,11 @@ class DocumentedCommand:
 _Documented: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
+def dotted_name(module: PythonModule) -> str:
+    """Return the name that a measured file is imported by."""
+    return module.name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
 def iterate_documented_calls(modules: Mapping[str, PythonModule]) -> Iterator[DocumentedCall]:
     """Yield the examples of docstrings that print a complete result.
 
@@ -88,7 +93,7 @@ def iterate_documented_calls(modules: Mapping[str, PythonModule]) -> Iterator[Do
         modules: the measured files by their key.
     """
     for module in modules.values():
-        name = module.name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        name = dotted_name(module)
         if name.endswith("__main__"):
             continue
         for node, owner in _iterate_documented(ast.parse(module.text), ""):
@@ -325,7 +330,7 @@ def _functions_of(
     key: str,
 ) -> dict[str, _Function]:
     """Return the public functions of a file by name; none for the file that starts a package."""
-    name = module.name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    name = dotted_name(module)
     if name.endswith("__main__"):
         return {}
     return {

@@ -1,4 +1,4 @@
-"""Baseline tests of a Python function.
+"""Baseline tests of Python functions: one, or all public ones of a module.
 
 Tests with a source come from examples of the documentation and from laws, for which Hypothesis searches the
 simplest arguments that break them. All other tests describe the current behaviour of calls that differ in
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.testgen.subjects.command.baseline.calls import CandidateCall, choose
 from peripety.testgen.subjects.command.baseline.expectations import (
+    dotted_name,
     iterate_documented_calls,
     laws_of_function,
 )
@@ -27,11 +28,15 @@ if TYPE_CHECKING:
 
     from peripety.testgen.subjects.command.baseline.expectations import DocumentedCall
     from peripety.testgen.subjects.command.baseline.values import SourceValue
+    from peripety.testgen.subjects.command.python_mutants import PythonModule
     from peripety.testgen.subjects.command.python_program import PythonProgram
 
 
 _MAX_OBSERVED = 40
+_OBSERVED_OF_FUNCTION = 12
+_MAX_OBSERVED_OF_MODULE = 96
 _MAX_CALLS = 400
+_MAX_CALLS_OF_MODULE = 1_200
 _MAX_CONSTANTS = 200
 _SURVEY_SECONDS = 8.0
 """Limit of the processor time for trying calls, in seconds."""
@@ -40,42 +45,44 @@ _WRONG_TYPE_ERRORS = (b"TypeError", b"AttributeError")
 
 
 class FunctionTests:
-    """The baseline tests of a function.
+    """The baseline tests of functions.
 
     Args:
-        program: the module of the function, and the function in its command.
+        program: the functions, and the modules that define them.
     """
 
     def __init__(self, program: PythonProgram) -> None:
         self._program = program
-        self._module = program.command.program
-        self._name = program.command.function
-        ((_, source),) = program.modules.items()
-        self._source = source
-        self._functions = SourceFunctions(program.modules)
-        self._laws = laws_of_function(source, self._name)
-        literals = find_values(self._functions, ())
-        self._constants = [_to_constant(one) for one in literals][:_MAX_CONSTANTS]
-        found = program.survey_function([asdict(law) for law in self._laws], self._constants)
+        sources = {dotted_name(module): module for module in program.modules.values()}
+        self._functions = [
+            _TestedFunction(module, name, sources[module])
+            for module, name in program.functions
+            if module in sources
+        ]
+        self._is_single = len(self._functions) == 1
+        laws = chain.from_iterable(one.laws for one in self._functions)
+        self._laws = [*dict.fromkeys(laws)]
+        constants = {one.module: one.constants for one in self._functions}
+        found = program.survey_functions([asdict(law) for law in self._laws], constants)
         self._results = [one for one in found if "law" in one]
-        self._drawn = [code for one in found for code in one.get("calls", ())]
-        self._interface = ProgramInterface(modules=(self._module,))
+        drawn = {(one["module"], one["function"]): one["calls"] for one in found if "calls" in one}
+        for one in self._functions:
+            one.drawn = drawn.get((one.module, one.name), [])
+        self._interface = ProgramInterface(modules=(*dict.fromkeys(one.module for one in self._functions),))
         documented = iterate_documented_calls(program.modules)
-        self._documented = [one for one in documented if self._is_about(one)]
+        self._documented = [
+            example for example in documented if any(one.is_in(example) for one in self._functions)
+        ]
 
     def __iter__(self) -> Iterator[DraftTest]:
-        """Yield all tests, those that the function does not meet first."""
+        """Yield all tests, those that a function does not meet first."""
         examples = ProgramExamples(self._program, self._interface, _SURVEY_SECONDS / 2)
         sourced = [*self._law_tests(), *examples.documented_tests(self._documented)]
         yield from (test for test, is_met in sourced if not is_met)
         met = (test for test, is_met in sourced if is_met)
-        rows = zip_longest(islice(self._observed_tests(), _MAX_OBSERVED), met)
+        limit = max(_MAX_OBSERVED, min(_OBSERVED_OF_FUNCTION * len(self._functions), _MAX_OBSERVED_OF_MODULE))
+        rows = zip_longest(islice(self._observed_tests(), limit), met)
         yield from (test for row in rows for test in row if test is not None)
-
-    def _is_about(self, example: DocumentedCall) -> bool:
-        """Return True for an example of the function, or one that calls it."""
-        names = (node.id for node in ast.walk(ast.parse(example.call.code)) if isinstance(node, ast.Name))
-        return example.function == self._name or self._name in names
 
     def _law_tests(self) -> Iterator[tuple[DraftTest, bool]]:
         """Yield the tests of laws, each with True if the function meets it."""
@@ -89,45 +96,84 @@ class FunctionTests:
     def _observed_tests(self) -> Iterator[DraftTest]:
         """Yield tests without an expectation, for calls that differ in what they show."""
         # They have tests with a source already, and show what others need not show again.
-        documented = dict.fromkeys(example.call.code for example in self._documented)
-        calls = [*dict.fromkeys(chain(documented, self._constant_codes(), self._drawn))]
-        given = [ProgramInput(call=PythonCall(self._module, code)) for code in calls[:_MAX_CALLS]]
+        documented = {example.call for example in self._documented}
+        rows = zip_longest(*(one.calls(self._documented) for one in self._functions))
+        limit = _MAX_CALLS if self._is_single else _MAX_CALLS_OF_MODULE
+        calls = [*islice((pair for row in rows for pair in row if pair is not None), limit)]
+        given = [ProgramInput(call=call) for _, call in calls]
         results = self._program.survey_calls(self._interface, given, _SURVEY_SECONDS)
         candidates = [
-            CandidateCall(one, (self._name,), "", result)
-            for one, result in zip(given, results, strict=False)
+            CandidateCall(one, (function.name,), "", result)
+            for (function, _), one, result in zip(calls, given, results, strict=False)
             if result.exit_code is not None
-            and (self._is_typed or not result.stdout.startswith(_WRONG_TYPE_ERRORS))
+            and (function.is_typed or not result.stdout.startswith(_WRONG_TYPE_ERRORS))
         ]
         for index in choose(candidates):
             candidate = candidates[index]
             call, failed = candidate.given.call, candidate.result is not None and candidate.result.exit_code
-            if call is not None and call.code not in documented:
+            if call is not None and call not in documented:
                 yield _observed_call_test(call, "boundary" if failed else "correctness")
 
-    @property
-    def _is_typed(self) -> bool:
-        """True if all parameters have a type hint, so that each drawn value is an intended one."""
-        for key, node in self._functions.nodes:
-            if node.name == self._name and key in self._program.modules:
-                every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-                return all(one.annotation is not None for one in every)
-        return False
+
+class _TestedFunction:
+    """A function or a class with the values for its arguments.
+
+    Args:
+        module: the module that defines it.
+        name: its name.
+        source: the file of the module.
+
+    Attributes:
+        module: the module that defines it.
+        name: its name.
+        laws: its laws.
+        constants: the constants of its file, its own ones first.
+        drawn: drawn calls, the shortest first.
+        is_typed: True if all parameters have a type hint, so that each drawn value is an intended one.
+    """
+
+    def __init__(self, module: str, name: str, source: PythonModule) -> None:
+        self.module = module
+        self.name = name
+        self.laws = laws_of_function(source, name)
+        self.drawn: list[str] = []
+        functions = SourceFunctions({name: source})
+        node = next((node for _, node in functions.nodes if node.name == name), None)
+        own = set() if node is None else {(name, node.lineno)}
+        values = sorted(find_values(functions, ()), key=lambda one: own.isdisjoint(one.functions))
+        self.constants = [_to_constant(one) for one in values][:_MAX_CONSTANTS]
+        self.is_typed = node is not None and all(
+            one.annotation is not None
+            for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        )
+
+    def is_in(self, example: DocumentedCall) -> bool:
+        """Return True for an example of the function, or one that calls it."""
+        names = (node.id for node in ast.walk(ast.parse(example.call.code)) if isinstance(node, ast.Name))
+        is_own = example.call.module == self.module and example.function.partition(".")[0] == self.name
+        return is_own or self.name in names
+
+    def calls(self, documented: list[DocumentedCall]) -> Iterator[tuple[_TestedFunction, PythonCall]]:
+        """Yield the calls to try: documented ones, those with constants of the source, and drawn ones."""
+        own = (one.call for one in documented if self.is_in(one))
+        codes = chain(self._constant_codes(), self.drawn)
+        made = (PythonCall(self.module, code) for code in codes)
+        yield from ((self, call) for call in dict.fromkeys(chain(own, made)))
 
     def _constant_codes(self) -> Iterator[str]:
         """Yield the shortest drawn call with each constant of the function in place of each argument."""
-        base = next((code for code in self._drawn if code.count("(") and "\n" not in code), None)
+        base = next((code for code in self.drawn if code.count("(") and "\n" not in code), None)
         if base is None:
             return
         call = ast.parse(base, mode="eval").body
         if not isinstance(call, ast.Call):
             return
         shown = [ast.unparse(one) for one in call.args]
-        for constant in self._constants:
+        for constant in self.constants:
             for place, node in enumerate(call.args):
                 if isinstance(node, ast.Constant) and type(node.value) is type(constant):
                     parts = [*shown[:place], repr(constant), *shown[place + 1 :]]
-                    yield f"{self._name}({', '.join(parts)})"
+                    yield f"{ast.unparse(call.func)}({', '.join(parts)})"
 
 
 def _observed_call_test(call: PythonCall, category: str) -> DraftTest:

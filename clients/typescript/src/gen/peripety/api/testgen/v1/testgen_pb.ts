@@ -213,8 +213,9 @@ export type CommandSubject = Message<"peripety.api.testgen.v1.CommandSubject"> &
   readablePaths: string[];
 
   /**
-   * A Python function to test in place of the program, as `package.module:name`; empty for the program. Its module is in
-   * the working directory, or installed for the interpreter.
+   * A Python function to test in place of the program, as `package.module:name`, or all public functions and classes of
+   * a module, as `package.module`; empty for the program. The module is in the working directory, or installed for the
+   * interpreter.
    *
    * @generated from field: string function = 7;
    */
