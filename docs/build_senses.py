@@ -61,6 +61,15 @@ _NARROWER = {
     "attack%1:04:00::": "noun.act.harm",
     "money%1:21:00::": "noun.possession.money",
     "monetary_unit%1:23:00::": "noun.quantity.money",
+    "criminal%1:18:00::": "noun.person.foe",
+    "insurgent%1:18:00::": "noun.person.foe",
+    "enemy%1:18:00::": "noun.person.foe",
+    "attacker%1:18:00::": "noun.person.foe",
+    "usurper%1:18:00::": "noun.person.foe",
+    "invader%1:18:00::": "noun.person.foe",
+    "poacher%1:18:00::": "noun.person.foe",
+    "terrorist%1:18:00::": "noun.person.foe",
+    "guerrilla%1:18:00::": "noun.person.foe",
 }
 _MOST_NOUN_CLASSES = 2
 _RARE = 0.1
@@ -68,7 +77,7 @@ _RARE = 0.1
 
 # The class that an estimate gives, and the English classes that count for it.
 _ESTIMATED = {
-    "noun.person": ("person",),
+    "noun.person": ("person", "person.foe"),
     "noun.group.people": ("group.people",),
     "noun.artifact.place": ("artifact.place", "location", "object"),
     "noun.artifact": ("artifact", "artifact.vehicle", "food", "substance", "possession", "possession.money"),

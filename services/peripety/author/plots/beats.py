@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from peripety.author.plots.document import find_gauge_text
 from peripety.author.plots.noun_phrases import NounPhrase, default_phrase, parse_definite
-from peripety.author.plots.particulars import list_details
+from peripety.author.plots.particulars import list_details, list_wishes
 from peripety.author.plots.phrases import (
     capitalize_sentences,
     compile_line,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from peripety.author.plots.plot import Plot
+    from peripety.author.text_analysis.reading import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +74,14 @@ class PlotTexts:
         texts: the texts.
         slots: the words of the user, by slot.
         details: the kind and the phrase of what the user names besides.
+        wishes: the persons of the user who want something else, with what they want.
     """
 
     plot: Plot
     texts: Mapping[str, Any]
     slots: Mapping[str, NounPhrase]
     details: Sequence[tuple[str, NounPhrase]] = ()
+    wishes: Sequence[tuple[NounPhrase, str]] = ()
 
 
 def recognize_plot(scenario: Mapping[str, Any]) -> PlotTexts | None:
@@ -91,20 +94,19 @@ def recognize_plot(scenario: Mapping[str, Any]) -> PlotTexts | None:
         texts = load_texts(plot_id, language)
         slots = _read_slots(texts, scenario)
         if slots is not None:
-            return PlotTexts(load_plot(plot_id), texts, slots, _read_details(scenario, slots, language))
+            reading = _read_premise(scenario, language)
+            details = list_details(reading, slots) if reading is not None else ()
+            wishes = list_wishes(reading) if reading is not None else ()
+            return PlotTexts(load_plot(plot_id), texts, slots, details, wishes)
     return None
 
 
-def _read_details(
-    scenario: Mapping[str, Any], slots: Mapping[str, NounPhrase], language: str
-) -> Sequence[tuple[str, NounPhrase]]:
-    """Return what the user names in the first paragraph of the premise, besides the slots."""
+def _read_premise(scenario: Mapping[str, Any], language: str) -> Reading | None:
+    """Return the reading of the user's words in the first paragraph of the premise; None without any."""
     premise = scenario.get("premise") or ""
     told, _, line = (premise if isinstance(premise, str) else str(premise.get("text", ""))).partition("\n\n")
     reading = read_text(told) if line else None
-    if reading is None or reading.language != language:
-        return ()
-    return list_details(reading, slots)
+    return reading if reading is not None and reading.language == language else None
 
 
 def _read_slots(texts: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, NounPhrase] | None:
@@ -147,6 +149,8 @@ _HALF = 0.5
 _CHAPTERS = (1 / 3, 2 / 3)
 _CHAPTER_TURNS = (5, 9)
 _CALLBACK_EVERY = 3
+_WISH_TURN = 2
+"""The remainder of the turns in which a wish comes first."""
 _MAX_BEATS = 5
 _SHORT_UNITS = ("minute", "half_hour")
 
@@ -166,6 +170,7 @@ class TurnBeats:
         self._common = texts.texts["common"]
         self._slots = texts.slots
         self._details = texts.details
+        self._wishes = texts.wishes
         self._scene = scene
         self._facts = facts
         self._turn = int(facts.get("turn") or len(scene.turns) + 1)
@@ -378,6 +383,12 @@ class TurnBeats:
         """Yield a line about something that the user named and that has no part of its own."""
         if self._turn % _CALLBACK_EVERY == 0 or len(self._now) >= _MAX_BEATS:
             return
+        if self._turn % _CALLBACK_EVERY == _WISH_TURN:
+            for phrase, wish in self._wishes:
+                lines = self._choose("wish", self._common["wish"]["lines"], wisher=phrase, wish=wish)
+                if found := [*lines]:
+                    yield from found
+                    return
         told = self._told.casefold()
         details = sorted(self._details, key=lambda one: told.count(one[1].definite.casefold()))
         for kind, phrase in details:

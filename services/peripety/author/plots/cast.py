@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 PERSONAL = frozenset({"person", "group"})
 """Classes of persons and groups."""
 
+_RIVAL = "rival"
+"""The part of a person who contradicts the player."""
 _PARTIES = 2
 _SHORTEST_STEM = 5
 _OWN = {
@@ -79,6 +81,13 @@ class _Casting:
         if not quotes and role is not None and (role.is_group or is_body(role, reading.language)):
             groups.append(role)
         self._rest = [*self._members([one for one in groups if one.count != _PARTIES])]
+        # Who contradicts the player in the text does so in the plot.
+        is_suspect = bool(texts["people"].get(_RIVAL, {}).get("opposes"))
+        self._dissenter = (
+            next((one for one in self._single if one.doubts), None)
+            if _RIVAL in texts["people"] and not is_suspect
+            else None
+        )
 
     def assign(self) -> Iterator[tuple[str, NounPhrase | None]]:
         """Yield the phrase of each part."""
@@ -88,7 +97,7 @@ class _Casting:
             elif part.get("from") == "goal":
                 yield name, self._find_rival(part)
             else:
-                yield name, self._find_person(part)
+                yield name, self._find_person(part, is_rival=name == _RIVAL)
 
     def _find_rival(self, part: Mapping[str, Any]) -> NounPhrase | None:
         """Return whom the goal names, or another person who is against the player."""
@@ -104,16 +113,26 @@ class _Casting:
             return group_phrase(self._opponents[0], self._reading.language) if self._opponents else None
         return _group_phrase(rival, self._reading) if rival.name else self._person_phrase(rival)
 
-    def _find_person(self, part: Mapping[str, Any]) -> NounPhrase | None:
+    def _find_person(self, part: Mapping[str, Any], *, is_rival: bool) -> NounPhrase | None:
         if self._parties:
             return self._parties.pop(0)
         rows = [self._opposed] if part.get("opposes") else []
+        if is_rival and self._dissenter in self._single:
+            rows.append([one for one in self._single if one is self._dissenter])
         for row in (*rows, self._single):
             for person in row:
+                if person is self._dissenter and not is_rival:
+                    continue
                 phrase = self._person_phrase(person)
-                is_fit = row is self._opposed or not part.get("is_own") or is_own(person, self._reading)
+                is_fit = (
+                    row is self._opposed
+                    or not part.get("is_own")
+                    or person.doubts
+                    or is_own(person, self._reading)
+                )
                 if phrase is not None and is_fit:
                     row.remove(person)
+                    self._single = [one for one in self._single if one is not person]
                     return phrase
         return self._rest.pop(0) if self._rest else None
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine
 from peripety.author.plots.amounts import PlotClock, PlotStore, find_clock, find_scale, find_store
 from peripety.author.plots.noun_phrases import NounPhrase
-from peripety.author.plots.particulars import is_situation_first, list_counted
+from peripety.author.plots.particulars import is_situation_first, list_counted, list_wishes
 from peripety.author.plots.phrases import capitalize_sentences, fill_line, fill_phrase, join_list
 from peripety.author.plots.plot import (
     PlotNumbers,
@@ -265,13 +265,16 @@ class PlotDocument:
         role = None if self._slots.get("told") else fill_line(self._common["role"], self._slots)
         you = {"id": "you", "name": self._common["you"], "playable": True}
         yield {**you, **({"description": role} if role else {})}
+        wishes = {phrase.definite: wish for phrase, wish in list_wishes(self._reading)}
         for entity, person in self._texts["people"].items():
             secrets = person["secrets"]
+            wish = wishes.get(self._fill(f"{{{entity}}}"), "")
+            wants = fill_phrase(self._common["wish"]["wants"], {"wish": wish}) if wish else None
             yield {
                 "id": entity,
                 "name": _as_title(self._fill(f"{{{entity}}}")),
                 "voice": person["voice"],
-                "wants": fill_phrase(person["wants"], self._slots),
+                "wants": wants or fill_phrase(person["wants"], self._slots),
                 "secret": fill_phrase(secrets[self._choose(f"secret {entity}", len(secrets))], self._slots),
             }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.plots.cast import group_phrase
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from peripety.author.plots.noun_phrases import NounPhrase
     from peripety.author.plots.phrases import Slots
-    from peripety.author.text_analysis.phrases import Person
+    from peripety.author.text_analysis.phrases import Person, Phrase
     from peripety.author.text_analysis.reading import Reading
     from peripety.author.text_analysis.words import Word
 
@@ -37,6 +38,8 @@ _NEAR = 3
 _NOTHING = r"(?!)"
 """Pattern without a match."""
 _PAIR = 2
+_EVENTS = frozenset({"event", "act", "group", "cognition", "communication"})
+"""Classes of events that have a date."""
 
 
 def imply_goal(reading: Reading, common: Mapping[str, Any]) -> Reading:
@@ -69,7 +72,10 @@ def _give_goal(
     text = next((text for line in lines if (text := fill_phrase(line, words))), "")
     if not text:
         return None
-    return replace(reading, pattern=pattern, goal=Goal(kind, None, text, is_implied=True))
+    # An event is what has to be ready.
+    phrases = ((one, build_phrase(one, reading.language)) for one in reading.others)
+    target = next((one for one, phrase in phrases if phrase and phrase == words.get("guest")), None)
+    return replace(reading, pattern=pattern, goal=Goal(kind, target, text, is_implied=True))
 
 
 def _is_question(goal: Goal, language: str) -> bool:
@@ -105,6 +111,10 @@ def _list_candidates(
     guest = _find_guest(reading)
     if guest is not None:
         yield "make_ready", "guest", {"guest": guest}
+    event = _find_event(reading)
+    phrase = build_phrase(event, reading.language) if event is not None else None
+    if phrase is not None:
+        yield "make_ready", "guest", {"guest": phrase}
     words = _collect_words(reading, common)
     ranked = [*reading.pattern_scores.items(), ("", 0.0)]
     (best, score), (_, second) = (*ranked, ("", 0.0))[:2]
@@ -186,6 +196,19 @@ def _find_guest(reading: Reading) -> NounPhrase | None:
     starting = grammar.words("times", "starting") if reading.deadline is not None else frozenset[str]()
     found = (one for one in reading.others if _is_subject(one.head, starting, words))
     return next((phrase for one in found if (phrase := build_phrase(one, reading.language))), None)
+
+
+def _find_event(reading: Reading) -> Phrase | None:
+    """Return the event whose time is the deadline: "the event is in two days"."""
+    grammar = load_grammars().get(reading.language)
+    if grammar is None or reading.deadline is None or not reading.deadline.text:
+        return None
+    told, _, _ = reading.text.partition(reading.deadline.text)
+    clause = [*takewhile(lambda word: word.tag not in ("end", "mark"), reversed(tag_words(told, grammar)))]
+    if not clause or clause[0].tag != "be":
+        return None
+    nouns = {word.lemma for word in clause}
+    return next((one for one in reading.others if one.head in nouns and one.sense in _EVENTS), None)
 
 
 def _is_subject(noun: str, verbs: frozenset[str], words: Sequence[Word]) -> bool:

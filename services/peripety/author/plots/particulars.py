@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.plots.cast import group_phrase, is_same
-from peripety.author.plots.noun_phrases import NounPhrase, build_phrase, person_phrase
+from peripety.author.plots.noun_phrases import UNFIT, NounPhrase, build_phrase, person_phrase
 from peripety.author.plots.phrases import join_list
 from peripety.author.text_analysis.languages import clean_text
 from peripety.author.text_analysis.sides import ABSENT, AGAINST, UNABLE
@@ -28,6 +28,8 @@ _SENTENCE = re.compile(
 _CLAUSE = re.compile(r"[,\uff0c](?!\d)")
 _TITLE_STOP = re.compile(r"\b(Mr|Mrs|Ms|Dr|St|Prof)\.(?= )")
 _LEAD = re.compile(r"(?i)(.{8,}?),? and (?:i|we|you)\b")
+_COORDINATES = frozenset({"and", "but", "y", "pero", "und", "aber", "doch"})
+"""Words before a further sentence."""
 _LINKS = frozenset({"prep", "conj", "wh"})
 _MOST = 0.7
 _VERBS = ("verb", "be", "have", "modal")
@@ -100,6 +102,8 @@ def _split_goal(sentence: str, reading: Reading) -> Iterator[str]:
     tail = clauses[_find_goal(clauses, goal) + 1 :]
     rest = ",".join(tail).strip().rstrip(".!?;")
     grammar = load_grammars().get(reading.language)
+    opener, _, told = rest.partition(" ")
+    rest = told if opener.casefold() in _COORDINATES else rest
     first = rest.casefold().split()[:1]
     is_open = grammar is not None and (
         any(grammar.tags.get(word) in _LINKS or word in grammar.words("people", "who") for word in first)
@@ -159,6 +163,17 @@ def list_details(reading: Reading, slots: Mapping[str, NounPhrase]) -> list[tupl
     for kind, phrase in found:
         seen.setdefault(phrase.bare.casefold(), (kind, phrase))
     return [*seen.values()]
+
+
+def list_wishes(reading: Reading) -> list[tuple[NounPhrase, str]]:
+    """Return the phrases of the persons who want something else than the player, with their wishes."""
+    found: list[tuple[NounPhrase, str]] = []
+    for person in reading.people:
+        build = group_phrase if person.is_group else person_phrase
+        phrase = build(person, reading.language)
+        if phrase is not None and person.wish and not person.side and not UNFIT.search(person.wish):
+            found.append((phrase, person.wish))
+    return found
 
 
 def _list_left(reading: Reading, slots: Slots) -> Iterator[tuple[Person, NounPhrase]]:

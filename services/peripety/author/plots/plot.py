@@ -1,7 +1,8 @@
 """Plots: dramatic patterns as data, named by what the player has to do, and their rules in a specification.
 
 A plot has rules, in `data/ID.json`, and texts for each language, in `data/LANGUAGE/ID.json`. Neither contains
-a setting: every concrete noun of a scenario is from the text of the user.
+a setting: every concrete noun of a scenario is from the text of the user. With `extends`, a file has the keys
+of another plot, except for those that it names itself.
 
 The rules use short forms. An effect is `{gauge: change}`; a condition is a text such as
 `supply>=2 & decided=0`. `turn` is the number of the turn, `truth` the dealt truth, and `decided` counts the
@@ -117,7 +118,22 @@ def _data() -> Any:
 
 def _read(name: str) -> dict[str, Any]:
     table: dict[str, Any] = json.loads(_data().joinpath(name).read_text(encoding="utf-8"))
-    return table
+    if "extends" not in table:
+        return table
+    return _merge(_read(f"{name.rpartition('/')[0]}/{table.pop('extends')}.json".lstrip("/")), table)
+
+
+def _merge(base: dict[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with the values of another one; tables inside are merged."""
+    return {
+        **base,
+        **{
+            key: _merge(base[key], value)
+            if isinstance(value, dict) and isinstance(base.get(key), dict)
+            else value
+            for key, value in changed.items()
+        },
+    }
 
 
 # --- rules as a specification writes them ---

@@ -19,10 +19,11 @@ from peripety.author.plots.particulars import fill_sides, find_situation
 from peripety.author.plots.phrases import Slots, capitalize_sentences, fill_phrase
 from peripety.author.text_analysis.languages import clean_text
 from peripety.author.text_analysis.sides import AGAINST
+from peripety.author.text_analysis.tagging import tag_words
 from peripety.author.text_analysis.words import load_grammars
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from peripety.author.text_analysis.reading import Deadline, Goal, Phrase, Reading
 
@@ -224,11 +225,12 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         and goal.object.sense not in texts.get("unfit_objects", ())
         and not _is_awaited(goal, reading)
     )
+    is_theirs = "other" if texts.get("object_is_own") else None
     goals = [build_phrase(goal.object, reading.language)] if is_thing and goal and goal.object else []
     places = [
         build_phrase(place, reading.language)
         for place in _list_places(reading)
-        if place.sense not in texts.get("unfit_objects", ())
+        if place.sense not in texts.get("unfit_objects", ()) and place.belongs != is_theirs
     ]
     supply = choose_supply(reading)
     if supply is not None:
@@ -239,17 +241,40 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         )
     else:
         put("supply", ())
-    foes = _list_foes(reading) if texts.get("danger_may_be_person") and not quotes else ()
-    put("danger", [*(build_phrase(danger, reading.language) for danger in _list_dangers(reading)), *foes])
+    foes = [*_list_foes(reading)] if texts.get("danger_may_be_person") and not quotes else []
+    dangers = [build_phrase(danger, reading.language) for danger in _list_dangers(reading)]
+    put("danger", [*foes, *dangers] if texts.get("danger_is_person") else [*dangers, *foes])
     owned = [
         build_phrase(thing, reading.language)
         for thing in reading.others
-        if thing.sense == "artifact" and thing.sense not in texts.get("unfit_objects", ())
+        if thing.sense == "artifact"
+        and thing.sense not in texts.get("unfit_objects", ())
+        and thing.belongs != is_theirs
     ]
-    put("object", [*places, *goals] if texts.get("object_is_place") else [*goals, *places, *owned])
+    if texts.get("object_is_place"):
+        put("object", _rank_targets(reading, goals, places))
+    else:
+        put("object", [*goals, *places, *owned])
     put("place", places)
     slots |= _collect_texts(reading, texts, slots, quotes=quotes)
     return slots if quotes else {**slots, **fill_sides(reading, slots, common)}
+
+
+def _rank_targets(
+    reading: Reading, goals: Sequence[NounPhrase | None], places: Sequence[NounPhrase | None]
+) -> list[NounPhrase | None]:
+    """Return where a goal leads: places that it names, the object of its verb, then other places."""
+    told = reading.goal.text.casefold() if reading.goal else ""
+    target = reading.goal.object if reading.goal else None
+    grammar = load_grammars().get(reading.language)
+    is_carried = (
+        grammar is not None
+        and reading.goal is not None
+        and reading.goal.verb in grammar.words("goals", "carrying")
+    )
+    is_site = target is not None and not is_carried and target.sense not in _NO_THINGS
+    named = [place for place in places if place and place.bare.split(" ")[-1].casefold() in told]
+    return [*named, *(goals if is_site else ()), *places, *(() if is_site else goals)]
 
 
 def choose_supply(reading: Reading) -> Phrase | None:
@@ -265,9 +290,17 @@ def choose_supply(reading: Reading) -> Phrase | None:
             continue
         marks = _ONCE if supply.sense != "artifact" else _SINGLE
         is_single = not (supply.is_plural or supply.is_mass) and is_marked(supply.head, reading, marks)
-        if supply.head in measured or not is_single:
+        if supply.head in measured or not is_single or _is_lasting(supply, reading):
             return supply
     return None
+
+
+def _is_lasting(supply: Phrase, reading: Reading) -> bool:
+    """Return True if the text says right after a supply for how long it lasts."""
+    words = re.findall(r"\w+", reading.text.casefold())
+    head = supply.head.casefold()
+    after = words[words.index(head) + 1 :][:_NEAR] if head in words else []
+    return not load_grammars()[reading.language].words("things", "lasting").isdisjoint(after[:1])
 
 
 def _is_kept(supply: Phrase, reading: Reading) -> bool:
@@ -437,7 +470,16 @@ def _goal_text(reading: Reading, common: Mapping[str, Any], *, quotes: bool) -> 
     turned = turned.removesuffix(".")
     # An act of the player on all of "us" is about the others, too.
     turned = _OWN_OBJECT.sub(r"\1 everyone", turned) if language == "en" else turned
+    if language == "de" and _starts_with_noun(turned):
+        return turned
     return turned[:1].lower() + turned[1:]
+
+
+def _starts_with_noun(text: str) -> bool:
+    """Return True if the first word of German words is a noun, which keeps its capital."""
+    grammar = load_grammars()["de"]
+    _, first = tag_words(f"und {text}", grammar)[:2]
+    return first.is_noun
 
 
 def _time_left(deadline: Deadline | None, common: Mapping[str, Any]) -> NounPhrase | None:

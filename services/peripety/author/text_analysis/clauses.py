@@ -129,9 +129,23 @@ class ClauseReader:
             if word.tag != "verb" or dull:
                 continue
             trust = self._trust(place, aims)
-            if trust:
+            if trust and not self._is_reported(place):
                 aims.append(self._build_aim(place, trust))
         return aims
+
+    def _is_reported(self, place: int) -> bool:
+        """Return True for what another person thinks that the player should do."""
+        reports = self._grammar.words("goals", "reports")
+        for at in range(place - 1, max(self._find_sentence(place), place - _MOST_WORDS) - 1, -1):
+            word = self._words[at]
+            if word.tag != "verb" or word.lemma not in reports:
+                continue
+            left = self._skip_left(at - 1)
+            subject = find_chunk_at(self._chunks, left) if left >= 0 else None
+            said = {each.tag for each in self._words[at + 1 : place]}
+            is_other = subject is not None and subject is not self.role_chunk and not subject.is_after("prep")
+            return is_other and "conj" not in said and "verb" not in said and bool({"player", "modal"} & said)
+        return False
 
     def _asks(self, place: int) -> bool:
         """Return True if a question is the object of a verb: "know who ..."."""
@@ -142,6 +156,12 @@ class ClauseReader:
         """Return how surely a verb is the goal; 0 for any other verb."""
         word = self._words[place]
         if word.low != word.lemma:
+            if (
+                self._grammar.code == "en"
+                and word.lemma in self._grammar.goal_verbs
+                and self._is_own_act(place)
+            ):
+                return _WISH - 0.5
             return _GERUND if place == 0 and word.low.endswith("ing") else 0
         left = self._skip_left(place - 1)
         before = self._at(left)
@@ -152,6 +172,16 @@ class ClauseReader:
         if self._grammar.code == "zh":
             return self._trust_in_clause(place)
         return self._trust_after(before, left, place, aims)
+
+    def _is_own_act(self, place: int) -> bool:
+        """Return True if the subject of a sentence is a group of the player: "my team ..."."""
+        chunk = find_chunk_at(self._chunks, self._find_sentence(place))
+        if chunk is None or chunk.belongs != "player" or not chunk.has_class("group") or chunk.end > place:
+            return False
+        between = self._words[chunk.end : place]
+        of = self._grammar.words("things", "of")
+        is_counted = all(word.tag in ("num", "adv") or word.low in of for word in between)
+        return is_counted and self._words[place].low == f"{self._words[place].lemma}s"
 
     def _trust_after(self, before: Word, left: int, place: int, aims: Sequence[Aim]) -> float:
         """Return the trust in a verb by the word before it."""
@@ -172,7 +202,7 @@ class ClauseReader:
         """Return the trust in an infinitive at the end of a clause."""
         after = self._at(place + 1)
         if after is not None and after.tag not in ("mark", "end", "conj"):
-            return 0
+            return _DUTY - 0.5 if after.tag == "modal" and self._is_task_of_role(place) else 0
         start = self._find_clause(place)
         clause = self._words[start:place]
         modal = next((word for word in clause if word.tag == "modal"), None)
@@ -188,6 +218,16 @@ class ClauseReader:
         ):
             return 0
         return _MAY if modal.low in self._grammar.words("goals", "weak") else _DUTY
+
+    def _is_task_of_role(self, place: int) -> bool:
+        """Return True for a relative clause about the player: "I lead a thing that has to act"."""
+        start = self._find_clause(place)
+        opens = self._words[start].low in self._grammar.words("people", "who")
+        role, ends = self.role_chunk, self._at(place + 2)
+        if not opens or role is None or (ends is not None and ends.tag not in ("mark", "end", "conj")):
+            return False
+        host = next((chunk for chunk in self._chunks if chunk.end == start - 1), None)
+        return host is role or (host is not None and role.end in (host.start, host.start - 1))
 
     def _owns_subject(self, modal: Word) -> bool:
         """Return True for a duty of a thing of the player at the start of a sentence: "my ... must"."""
@@ -404,10 +444,14 @@ class ClauseReader:
         start = self._find_clause(place)
         modal = next((at for at in range(start, place) if self._words[at].tag == "modal"), start - 1)
         first = modal + 1
+        if modal < start and self._words[start].low in self._grammar.words("people", "who"):
+            first = start + 1
         while first < place and self._words[first].tag in ("player", "adv"):
             first += 1
         chunks = [
-            chunk for chunk in self._chunks if first <= chunk.start < place and chunk is not self.role_chunk
+            chunk
+            for chunk in self._chunks
+            if first < chunk.end and start <= chunk.start < place and chunk is not self.role_chunk
         ]
         against = self._grammar.words("things", "against")
         plain = [chunk for chunk in chunks if chunk.before is None or chunk.before.tag != "prep"]

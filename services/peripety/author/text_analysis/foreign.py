@@ -28,14 +28,16 @@ def _find_noun_classes(word: str, code: str) -> tuple[str, ...]:
     return tuple(name.partition(".")[2] for name in names if name.startswith("noun"))
 
 
-def tag_spanish(words: Sequence[Word], _grammar: Grammar) -> None:
+def tag_spanish(words: Sequence[Word], grammar: Grammar) -> None:
     """Set the tags of the words of a Spanish text that have none."""
     for place, word in enumerate(words):
         if word.tag:
             continue
         left = words[place - 1] if place else None
         right = words[place + 1] if place + 1 < len(words) else None
-        word.tag = _choose_spanish(word, left, right)
+        word.tag = (
+            "noun" if word.low in grammar.words("things", "harm") else _choose_spanish(word, left, right)
+        )
         word.lemma = _find_spanish_verb(word.low) if word.tag == "verb" else _find_singular(word.low)
         if word.tag == "name":
             word.lemma = word.text
@@ -212,7 +214,7 @@ def _find_chinese_tag(part: str, grammar: Grammar) -> str:
         ("verb", part in grammar.goal_verbs),
         ("noun", part[1:] != "" and part[-1] in offices and bool(find_classes(part, "zh"))),
         ("noun", part in grammar.pairs("times", "units") or part in grammar.pairs("times", "points")),
-        ("noun", part in grammar.words("things", "harm")),
+        ("noun", part in grammar.words("things", "harm") or part in grammar.words("people", "foes")),
         ("verb", len(part) == _PAIR and part[-1] == _LASTING and part not in grammar.tags),
     )
     found = next((tag for tag, applies in tables if applies), "") or grammar.tags.get(part, "")

@@ -37,6 +37,7 @@ class Phrase:
         is_mass: True if its head cannot be counted.
         is_proper: True if it is a name.
         sense: the lexicographer class of its head, such as "artifact"; empty if unknown.
+        belongs: "player" or "other", by the possessive before it; empty without one.
     """
 
     text: str
@@ -45,6 +46,7 @@ class Phrase:
     is_mass: bool = False
     is_proper: bool = False
     sense: str = ""
+    belongs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Person:
         count: the number of persons.
         side: "against" the player, "absent", or "unable" to help; empty for one that may help.
         is_plural: True if the text has it in the plural.
+        wish: the verb phrase of what the person wants to do or to be done, such as "turn back".
+        doubts: True if the person contradicts the player, or has another wish.
     """
 
     name: str
@@ -66,6 +70,8 @@ class Person:
     count: int = 1
     side: str = ""
     is_plural: bool = False
+    wish: str = ""
+    doubts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +142,7 @@ class Chunk:
         currency: the lemma of the currency of its number; empty without one.
         owner: the phrase that owns it: "the town's" mill.
         of: the phrase that follows after "of".
+        belongs: "player" or "other", by the possessive before it; empty without one.
     """
 
     start: int
@@ -150,6 +157,7 @@ class Chunk:
     currency: str = ""
     owner: Chunk | None = None
     of: Chunk | None = None
+    belongs: str = ""
 
     @property
     def head(self) -> Word:
@@ -194,7 +202,11 @@ class Chunk:
         if not self.nouns:
             # A name with an article is one of a region or a thing.
             return Phrase(
-                self.name, self.name, is_proper=self.definite != "det", sense=self.sense.partition(".")[0]
+                self.name,
+                self.name,
+                is_proper=self.definite != "det",
+                sense=self.sense.partition(".")[0],
+                belongs=self.belongs,
             )
         # The ending of a German adjective depends on the article, which is not part of the phrase.
         adjectives = [word for word in self.adjectives if not self.head.text.istitle()]
@@ -213,6 +225,7 @@ class Chunk:
             and self.count is None
             and self.is_first_class(*_MASS),
             sense=self.sense.partition(".")[0],
+            belongs=self.belongs,
         )
 
 
@@ -234,9 +247,33 @@ def find_chunks(words: Sequence[Word], grammar: Grammar) -> list[Chunk]:
                 previous.of = chunk
         chunk.before = before
         chunk.after = words[chunk.end] if chunk.end < len(words) else None
+        chunk.belongs = _find_possessor(chunk, words, grammar)
         chunks.append(chunk)
         place = chunk.end
     return chunks
+
+
+def _find_possessor(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> str:
+    """Return "player" or "other" for a phrase with a possessive; empty for another phrase."""
+    if words[chunk.start].tag == "poss":
+        own = grammar.pairs("perspective", "words")
+        low = words[chunk.start].low
+        return "player" if low in own or low in own.values() else "other"
+    bad = grammar.words("things", "bad") if not chunk.has_class("person", "group.people") else frozenset()
+    if any(word.low in bad for word in (*chunk.adjectives, *chunk.nouns[:-1])):
+        return "other"
+    if chunk.before is None or chunk.before.tag != "owner":
+        return ""
+    if chunk.owner is None:
+        is_player = chunk.start > 1 and words[chunk.start - 2].tag == "player"
+        return "player" if is_player else "other"
+    # What belongs to persons of the player is the player's.
+    return "player" if _is_of_player(chunk.owner, words) else "other"
+
+
+def _is_of_player(chunk: Chunk, words: Sequence[Word]) -> bool:
+    before = words[chunk.start - 1] if chunk.start else None
+    return chunk.belongs == "player" or (before is not None and before.tag == "player")
 
 
 class _ChunkReader:
@@ -262,7 +299,7 @@ class _ChunkReader:
             self._place += 1
         if self._place == head:
             return self._read_money()
-        while self._grammar.adjectives_after and self._has_tag("adj"):
+        while self._grammar.adjectives_after and self._has_tag("adj") and not self._has_object(self._place):
             self._read_adjective()
         self._chunk.end = self._place
         return self._chunk
@@ -280,6 +317,10 @@ class _ChunkReader:
                 chunk.count = value if chunk.count is None or value is None else chunk.count * value
                 chunk.currency = chunk.currency or find_currency(word)
             self._place += 1
+
+    def _has_object(self, place: int) -> bool:
+        """Return True for a word before an article, which is the verb of an object."""
+        return place + 1 < len(self._words) and self._words[place + 1].tag in ("det", "poss")
 
     def _read_adjective(self) -> None:
         word = self._words[self._place]

@@ -30,6 +30,8 @@ _MARGIN = 0.25
 _CUE, _MOST_CUES, _MORE_WORDS, _OTHER_AIM = 1.0, 3, 0.5, 0.3
 _SHORTEST_STEM = 4
 _TITLE_STOP = re.compile(r"\b(Mr|Mrs|Ms|Dr|St|Prof)\.(?= )")
+_OPPOSED = ("take", "stop")
+"""Patterns whose goal is about a thing of an opponent."""
 _TANGIBLE = ("artifact", "possession", "location", "object", "animal", "substance", "food", "plant", "")
 _ENGLISH_SHARE, _HAN_SHARE = 0.6, 0.3
 
@@ -44,6 +46,7 @@ PATTERNS = (
     "save",
     "make_ready",
     "decide",
+    "stop",
 )
 """Ids of the dramatic patterns, each named by what the player has to do."""
 
@@ -135,7 +138,18 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         span=(span[0], span[1]),
         goal=(main.place, main.end) if main else (-1, -1),
     )
-    scores = _score_patterns(main, aims, words, clauses.role.role if clauses.role else "", grammar)
+    scores = dict(_score_patterns(main, aims, words, clauses.role.role if clauses.role else "", grammar))
+    pattern = _choose_pattern(scores)
+    target = main.goal.object if main else None
+    if main is not None and target is not None:
+        counters = any(_matches(row, main.goal.verb, main.tail) for row in grammar.rows("goals")["counters"])
+        is_opposed = (pattern in _OPPOSED or counters or not pattern) and things.oppose_owners(
+            target.head, (main.place, main.end)
+        )
+        if is_opposed and counters:
+            # What is to end belongs to an opponent.
+            pattern = "stop"
+            scores = {pattern: main.trust, **scores}
     return Reading(
         text=text,
         language=grammar.code,
@@ -148,7 +162,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         deadline=deadline,
         amounts=tuple(find_amounts(words, chunks, (span[0], span[1]), grammar)),
         difficulty=difficulty,
-        pattern=_choose_pattern(scores),
+        pattern=pattern,
         pattern_scores=scores,
         unread=tuple(chunk.to_phrase().text for chunk in things.unread)
         if scores or main
@@ -162,11 +176,14 @@ def _choose_aim(aims: Sequence[Aim], grammar: Grammar, *, tuned: bool) -> Aim | 
     levels = grammar.tables["difficulty"]
     told = {word for name in ("hard", "easy", "normal") for word in levels[name]} if tuned else set()
     fitting = [aim for aim in aims if not told.intersection(aim.tail)]
-    return max(
-        fitting,
-        key=lambda aim: (aim.trust + 1.5 * (_find_best_match(aim, grammar) > 0), -aim.place),
-        default=None,
-    )
+    settings = grammar.words("goals", "settings")
+
+    def rank(aim: Aim) -> tuple[float, int]:
+        # A standing task gives way to another order.
+        is_task = aim.goal.verb in settings
+        return aim.trust + 1.5 * (_find_best_match(aim, grammar) > 0) - is_task, -aim.place
+
+    return max(fitting, key=rank, default=None)
 
 
 def _score_patterns(

@@ -1,12 +1,16 @@
-"""Sides of the persons of a text: against the player, absent, or in no state to help.
+"""Sides and wishes of the persons of a text: against the player, absent, or in no state to help.
 
 The rows of `sides` in `reading.toml` name the words around a person, with `_` for the person. The words of a
-row are in this order in one clause; the last one before the person is the word right before it.
+row are in this order in one clause; the last one before the person is the word right before it. A person is
+also against the player by its noun, or by a verb of harm whose subject it is.
 """
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
+
+from peripety.author.text_analysis.words import find_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,6 +22,7 @@ AGAINST, ABSENT, UNABLE = "against", "absent", "unable"
 """Sides of a person, besides the empty one."""
 
 _PERSON = "_"
+_LONGEST_WISH = 48
 _REACH = 8
 """The number of words before or after a person that a row may use."""
 
@@ -34,18 +39,112 @@ def find_side(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> str:
         return UNABLE
     if chunk.head.lemma.casefold() in grammar.words("things", "harm") | grammar.words("things", "bad"):
         return AGAINST
+    is_foe = chunk.is_first_class("person.foe") or _does_harm(words[chunk.end :], grammar)
+    if is_foe and not is_own(chunk, words, grammar):
+        return AGAINST
+    before, after, lead = _read_around(chunk, words)
+    is_leaving = _wishes_to_move(chunk, words, grammar)
+    is_thought = bool(after) and after[0].low in grammar.words("goals", "weak")
+    for side in (AGAINST, ABSENT, UNABLE):
+        for row in grammar.rows("sides").get(side, ()):
+            place = row.index(_PERSON)
+            if (is_leaving if side == AGAINST else is_thought) and row[place + 1 :]:
+                continue
+            if _ends_with(before, row[:place], lead) and _contains(after, row[place + 1 :]):
+                return side
+    return ""
+
+
+def has_doubts(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bool:
+    """Return True if the text says that a person contradicts the player."""
+    before, after, lead = _read_around(chunk, words)
+    rows = ((row, row.index(_PERSON)) for row in grammar.rows("sides").get("doubting", ()))
+    return any(
+        _ends_with(before, row[:place], lead) and _contains(after, row[place + 1 :]) for row, place in rows
+    )
+
+
+def _read_around(chunk: Chunk, words: Sequence[Word]) -> tuple[list[Word], list[Word], int]:
+    """Return the words of the clause before and after a person, and how far from its noun the last may be."""
     head = next(
         place for place in range(chunk.start, chunk.end) if words[place] in (*chunk.nouns, *chunk.names)
     )
     before = [*_read_clause(reversed(words[:head]))][::-1]
     after = [*_read_clause(_skip_mark(words[chunk.end :]))]
-    lead = head - chunk.start + 1
-    for side in (AGAINST, ABSENT, UNABLE):
-        for row in grammar.rows("sides").get(side, ()):
-            place = row.index(_PERSON)
-            if _ends_with(before, row[:place], lead) and _contains(after, row[place + 1 :]):
-                return side
+    return before, after, head - chunk.start + 1
+
+
+def is_own(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bool:
+    """Return True if a noun phrase belongs to the player, or the player leads it."""
+    if chunk.belongs:
+        return chunk.belongs == "player"
+    start = chunk.start
+    leading = grammar.pairs("roles", "owning")
+    clause = [*_read_clause(reversed(words[:start]))]
+    return any(word.lemma in leading for word in clause) and any(word.tag == "player" for word in clause)
+
+
+def _does_harm(after: Sequence[Word], grammar: Grammar) -> bool:
+    """Return True if the verb after a person is one of harm, such as in "they have stolen it"."""
+    harming, passing = grammar.words("sides", "harming"), grammar.words("sides", "passing")
+    clause = [*_read_clause(after)]
+    first = next(
+        (word for word in clause if word.tag not in ("be", "have", "adv") and word.lemma not in passing), None
+    )
+    if first is None:
+        return False
+    if {first.lemma.casefold(), first.low} & harming:
+        # The object of the verb follows; without one, the person may have suffered it.
+        return True
+    # A German participle is at the end of its clause.
+    is_split = grammar.verbs_last and bool(clause) and clause[0].tag == "have"
+    return is_split and any(clause[-1].low == _participle(verb) for verb in harming)
+
+
+def _participle(verb: str) -> str:
+    """Return the weak German participle of a verb with a prefix that stays."""
+    return f"{verb.removesuffix('en')}t"
+
+
+def find_wish(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> str:
+    """Return the verb phrase of what a person wants; empty without one.
+
+    Args:
+        chunk: the noun phrase of the person.
+        words: the words of the text.
+        grammar: the tables of its language.
+    """
+    after = _skip_mark(words[chunk.end :])
+    seen = grammar.pairs("perspective", "words")
+    for row in grammar.rows("sides").get("wishing", ()):
+        lead = 1 if after and after[0].tag == "adv" and not _starts(after, row) else 0
+        if not _starts(after[lead:], row):
+            continue
+        told = [*takewhile(lambda word: not _ends_wish(word, grammar), after[lead + len(row) :])]
+        while told and told[-1].tag in ("prep", "det", "poss", "adj", "conj"):
+            told.pop()
+        verb = told[-1 if grammar.verbs_last else 0] if told else None
+        if verb is None or verb.tag != "verb" or any(word.tag == "neg" for word in told):
+            continue
+        gap = "" if grammar.code == "zh" else " "
+        text = gap.join(seen.get(word.low, word.text) for word in told)
+        return text if len(text) <= _LONGEST_WISH else ""
     return ""
+
+
+def _wishes_to_move(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bool:
+    """Return True for an English person who wants to go elsewhere, which does not oppose the player."""
+    verb = find_wish(chunk, words, grammar).partition(" ")[0]
+    return bool(verb) and "verb.motion" in find_classes(verb)[:1]
+
+
+def _starts(words: Sequence[Word], row: Sequence[str]) -> bool:
+    """Return True if a text starts with the words of a row."""
+    return len(words) >= len(row) and all(map(_is_word, words, row))
+
+
+def _ends_wish(word: Word, grammar: Grammar) -> bool:
+    return word.tag in ("end", "mark", "conj", "wh") or word.low in grammar.words("goals", "stops")
 
 
 def _read_clause(words: Iterable[Word]) -> Iterable[Word]:

@@ -24,12 +24,21 @@ _SHORT_FORMS = {"n't": "neg", "'ve": "have", "'ll": "modal", "'d": "modal"}
 def tag_words(text: str, grammar: Grammar) -> list[Word]:
     """Return the words of a text with tags and lemmas."""
     if grammar.code == "zh":
-        return split_chinese(text, grammar)
+        return _mark_foes(split_chinese(text, grammar), grammar)
     words = split_words(text)
     for left, word in zip([None, *words], words, strict=False):
         if not word.tag:
             word.lemma, word.tag = word.low, _find_fixed_tag(word, left, grammar)
     {"en": _tag_english, "es": tag_spanish, "de": tag_german}[grammar.code](words, grammar)
+    return _mark_foes(words, grammar)
+
+
+def _mark_foes(words: list[Word], grammar: Grammar) -> list[Word]:
+    """Give the nouns of persons who are against others their class; return the words."""
+    foes = grammar.words("people", "foes")
+    for word in words:
+        if word.tag == "noun" and word.lemma.casefold() in foes:
+            word.classes = ("person.foe",)
     return words
 
 
@@ -143,9 +152,24 @@ class _EnglishTagger:
         if not word.is_capitalized:
             return False
         known = self._noun or self._verb or self._adjective_rank < _NEVER
+        if word.first and word.low != self._noun and self._right is not None and self._is_singular_verb():
+            # A plural has no such verb.
+            return True
         if word.first or self._left_word.text == '"':
             return not known
         return not word.text.isupper() or len(word.text) > 1
+
+    def _is_singular_verb(self) -> bool:
+        """Return True if the word looks like a plural, and the next one is a verb of one person."""
+        low, right = self._word.low, self._right.low if self._right is not None else ""
+        is_plural = low.endswith("s") and self._form != "s" and not find_classes(low)
+        lemma = find_lemmas(right, "en")[-1]
+        is_verb = right.endswith("s") and lemma != right and find_classes(lemma)[:1] != ()
+        return is_plural and (right in ("is", "has", "was") or (is_verb and self._is_mostly_verb(lemma)))
+
+    @staticmethod
+    def _is_mostly_verb(lemma: str) -> bool:
+        return find_classes(lemma)[0].startswith("verb")
 
     def _guess_unknown(self) -> str:
         low, follows = self._word.low, self._noun_follows()
@@ -220,7 +244,9 @@ class _EnglishTagger:
     def _choose_in_phrase(self) -> str:
         follows = self._noun_follows()
         low = self._right.low if self._right is not None else ""
-        if self._form == "s" and self._left == "num" and low == "to":
+        if self._form == "s" and self._left == "num" and (low == "to" or self._right_tag in ("det", "poss")):
+            return "verb"
+        if self._form == "ing" and self._is_prevented():
             return "verb"
         if self._form in ("ing", "ed") and self._word.low != self._noun:
             verb = self._left == "prep" and not follows
@@ -232,6 +258,14 @@ class _EnglishTagger:
         ) or self._noun_rank == _NEVER > self._adjective_rank:
             return "adj"
         return "noun" if self._noun else self._best()
+
+    def _is_prevented(self) -> bool:
+        """Return True after "from" behind a verb such as "keep": "keep them from leaving"."""
+        near = self._words[max(self._place - _NEAR - 1, 0) : self._place]
+        keeps = self._grammar.words("goals", "preventing")
+        return self._left_word.low in self._grammar.words("things", "off") and any(
+            word.tag == "verb" and word.lemma in keeps for word in near
+        )
 
     def _choose_after_be(self) -> str:
         follows = self._noun_follows()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.author.text_analysis.phrases import Chunk, Person
-from peripety.author.text_analysis.sides import ABSENT, AGAINST, find_side
+from peripety.author.text_analysis.sides import ABSENT, AGAINST, find_side, find_wish, has_doubts, is_own
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,8 +77,10 @@ class ThingReader:
             self._add(self.supplies, chunk)
         elif self._is_place(chunk):
             self._add(self.places, chunk)
-        elif (chunk.definite or chunk.names or chunk.is_plural) and not (
-            self._goal[0] <= chunk.start < self._goal[1]
+        elif (
+            (chunk.definite or chunk.names or chunk.is_plural)
+            and not self._goal[0] <= chunk.start < self._goal[1]
+            and chunk.head.lemma not in self._grammar.words("people", "vague")
         ):
             self.unread.append(chunk)
 
@@ -122,12 +124,18 @@ class ThingReader:
         if self._grammar.code == "en" and is_bare and chunk.is_first_class("group") and not self._acts(chunk):
             # Without an article it is an institution: "leave for university".
             return False
+        if self._grammar.verbs_last and is_bare and chunk.is_after("be"):
+            # An event that takes place, or what a person before it is.
+            return False
         return head.lemma not in self._grammar.words("people", "vague") and self._is_person_noun(chunk)
 
     def _is_person_noun(self, chunk: Chunk) -> bool:
         head = chunk.head
         if chunk.names and head.classes and not chunk.has_class("person", "group.people"):
-            return self._is_title(chunk)
+            # Senses of other languages are estimates.
+            is_own = self._grammar.code != "en" and chunk.definite == "poss" and not chunk.has_class("animal")
+            is_acting = chunk.after is not None and chunk.after.tag in ("verb", "modal", "be", "have")
+            return self._is_title(chunk) or (is_own and is_acting)
         if chunk.is_first_class("person"):
             return True
         if chunk.is_first_class("group.people"):
@@ -135,7 +143,9 @@ class ThingReader:
             is_thing = self._grammar.code == "en" and "artifact" in head.classes
             return self._does(chunk) if is_thing else not self._is_after_place(chunk)
         if chunk.has_class("person"):
-            return not self._is_after_place(chunk) and (chunk.definite == "poss" or self._acts(chunk))
+            is_thing = self._grammar.code == "en" and chunk.is_first_class("artifact")
+            acts = self._does(chunk) if is_thing else chunk.definite == "poss" or self._acts(chunk)
+            return not self._is_after_place(chunk) and acts
         if self._is_naming(self._word(chunk.end)):
             return not head.classes
         return self._is_like_person(chunk)
@@ -220,7 +230,11 @@ class ThingReader:
             last = self.people[-1] if self.people else None
             host = self._find_host(chunk)
             if host and last is not None and not last.name:
-                self.people[-1] = replace(last, name=name, side=last.side or side)
+                wish = find_wish(chunk, self._words, self._grammar)
+                doubts = last.doubts or bool(wish) or has_doubts(chunk, self._words, self._grammar)
+                self.people[-1] = replace(
+                    last, name=name, side=last.side or side, wish=last.wish or wish, doubts=doubts
+                )
                 return
         group = chunk.is_plural or (chunk.has_class("group.people") and not chunk.names)
         count = int(chunk.count) if chunk.count and chunk.count >= 1 else self._count_after(chunk)
@@ -228,7 +242,9 @@ class ThingReader:
             count = 2
         if count > 1:
             group = True
-        person = Person(name, role, group, count, side, chunk.is_plural)
+        wish = find_wish(chunk, self._words, self._grammar)
+        doubts = bool(wish) or has_doubts(chunk, self._words, self._grammar)
+        person = Person(name, role, group, count, side, chunk.is_plural, wish, doubts)
         if self._role is not None and not name and self._role.nouns and role == self._role.head.lemma:
             return
         for place, other in enumerate(self.people):
@@ -240,9 +256,88 @@ class ThingReader:
                     max(other.count, count),
                     other.side or side,
                     other.is_plural or chunk.is_plural,
+                    other.wish or wish,
+                    other.doubts or doubts,
                 )
                 return
         self.people.append(person)
+
+    def oppose_owners(self, head: str, goal: tuple[int, int]) -> bool:
+        """Put the owners of what a goal takes or stops on the side against the player, if they have none.
+
+        An owner has, makes or holds a thing of this head: "their thing", or "they have built a thing".
+
+        Args:
+            head: the lemma of the head of the thing.
+            goal: the places of the words of the goal.
+
+        Returns:
+            True if the text names an owner who is against the player.
+        """
+        owners = [
+            owner
+            for chunk in self._chunks
+            if chunk.nouns
+            and chunk.head.lemma == head
+            and (owner := self._find_owner(chunk, goal)) is not None
+        ]
+        found = False
+        for place, person in enumerate(self.people):
+            if any(self._names_person(owner, person) for owner in owners) and person.side in ("", AGAINST):
+                self.people[place] = replace(person, side=AGAINST)
+                found = True
+        return found
+
+    def _names_person(self, chunk: Chunk, person: Person) -> bool:
+        """Return True if a phrase is that of a person."""
+        if person.name and person.name == chunk.name:
+            return True
+        return bool(chunk.nouns) and person.role.split(" ")[-1].endswith(chunk.head.lemma)
+
+    def _find_owner(self, chunk: Chunk, goal: tuple[int, int]) -> Chunk | None:
+        """Return the phrase of the persons who own a thing; None for the player or an unknown owner."""
+        if is_own(chunk, self._words, self._grammar):
+            return None
+        people = [
+            other
+            for other in self._chunks
+            if other is not chunk
+            and other is not self._role
+            and other.nouns
+            and self._is_person(other)
+            and not is_own(other, self._words, self._grammar)
+        ]
+        if chunk.owner is not None:
+            return chunk.owner if chunk.owner in people else None
+        if self._words[chunk.start].tag == "poss":
+            earlier = [other for other in people if other.end <= chunk.start]
+            plural = [other for other in earlier if other.is_plural]
+            return next(iter([*reversed(plural), *reversed(earlier)]), None)
+        if goal[0] <= chunk.start < goal[1]:
+            return None
+        clause = self._words[self._find_clause(chunk.start) : chunk.start]
+        if any(word.tag in ("player", "modal") for word in clause if not self._owns_phrase(word)):
+            return None
+        start = chunk.start - len(clause)
+        led = [
+            other
+            for other in people
+            if start <= other.start < chunk.start
+            and not other.is_after("prep")
+            and any(word.tag in ("verb", "have") for word in self._words[other.end : chunk.start])
+        ]
+        return led[0] if led else None
+
+    def _owns_phrase(self, word: Word) -> bool:
+        """Return True for a pronoun before a mark of an owner, as in Chinese."""
+        place = next(at for at, each in enumerate(self._words) if each is word)
+        return any(each.tag == "owner" for each in self._words[place : place + _NEAR + 1])
+
+    def _find_clause(self, place: int) -> int:
+        """Return the place of the first word of a clause."""
+        while place and self._words[place - 1].tag not in ("mark", "end", "conj"):
+            place -= 1
+        return place
 
     def _find_host(self, chunk: Chunk) -> bool:
         """Return True if a person is right before the mark or the word that introduces a name."""
@@ -359,6 +454,14 @@ class ThingReader:
             ]
         }
         lasting = bool(close & self._grammar.words("things", "lasting"))
+        if (
+            lasting
+            and after is not None
+            and after.tag == "verb"
+            and ahead[1:]
+            and self._words[chunk.end + 1].tag == "adv"
+        ):
+            ahead += [word.low for word in self._words[chunk.end + 4 : chunk.end + 5]]
         return lasting and any(word in units for word in ahead)
 
     def _is_for_time(self, chunk: Chunk) -> bool:
@@ -420,7 +523,8 @@ class ThingReader:
         )
 
     def _is_place(self, chunk: Chunk) -> bool:
-        if chunk.head.lemma in self._grammar.words("things", "vague"):
+        unnamed = self._grammar.words("things", "vague") | self._grammar.words("people", "vague")
+        if chunk.head.lemma in unnamed:
             return False
         after_place = self._is_after_place(chunk)
         natural = chunk.is_first_class("object") and not after_place

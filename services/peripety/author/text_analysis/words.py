@@ -38,8 +38,12 @@ CLASSES = (
     *(f"verb.{name}" for name in _VERBS.split()),
     "adjective",
     "adverb",
+    "noun.person.foe",
 )
-"""All classes of senses: kind, lexicographer class of WordNet, and for some nouns a narrower class."""
+"""All classes of senses: kind, lexicographer class of WordNet, and for some nouns a narrower class.
+
+A new class goes to the end, because the letters of the others are in the tables.
+"""
 
 LETTERS = {name: chr(ord("A") + number) for number, name in enumerate(CLASSES)}
 """Letter of each class in the packed table of senses."""

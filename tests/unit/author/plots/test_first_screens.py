@@ -39,6 +39,33 @@ def test_a_person_is_on_the_side_where_the_text_puts_it(case: dict[str, Any]) ->
     assert {who: sides.get(who) for who in case["sides"]} == case["sides"]
 
 
+@pytest.mark.parametrize("case", [case for case in PEOPLE if "wishes" in case], ids=name)
+def test_a_person_wants_what_the_text_says(case: dict[str, Any]) -> None:
+    people = read_text(case["text"]).people
+    wishes = {who: person.wish for person in people for who in (person.name, person.role)}
+    assert {who: wishes.get(who) for who in case["wishes"]} == case["wishes"]
+
+
+def test_a_wish_of_the_text_comes_back_in_the_prose() -> None:
+    case = next(case for case in PEOPLE if case.get("wishes", {}).get("Ines"))
+    spec = author_from_text(case["text"], 1)
+    scenario = {**scenario_of(spec), "premise": spec["premise"]}
+    facts = {"turn": 2, "actions": [], "changes": [], "status": {"kind": "ongoing"}}
+    told = narrate(facts, (), Scene(scenario, spec["state"]))["narrative"]
+    assert "Ines" in told
+    assert "turn back" in told
+    assert "to turn back" in {entity.get("wants") for entity in spec["entities"]}
+
+
+def test_a_thing_of_an_opponent_is_stopped_and_not_kept() -> None:
+    text = "Brigands have put a toll gate across our road. Close the toll gate before the fair."
+    reading = read_text(text)
+    assert reading.pattern == "stop"
+    assert slots_of(reading)["danger"].definite == "the brigands"  # type: ignore[union-attr]
+    own = read_text("You have a gate. Close the gate before the fair.")
+    assert own.pattern != "stop"
+
+
 @pytest.mark.parametrize("case", PEOPLE, ids=name)
 def test_a_part_is_played_by_a_person_who_can_play_it(case: dict[str, Any]) -> None:
     slots = slots_of(read_text(case["text"]))
