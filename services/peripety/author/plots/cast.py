@@ -81,7 +81,7 @@ class _Casting:
         if not quotes and role is not None and (role.is_group or is_body(role, reading.language)):
             groups.append(role)
         self._rest = [*self._members([one for one in groups if one.count != _PARTIES])]
-        # Who contradicts the player in the text does so in the plot.
+        # A person who contradicts the player in the text does so in the plot.
         is_suspect = bool(texts["people"].get(_RIVAL, {}).get("opposes"))
         self._dissenter = (
             next((one for one in self._single if one.doubts), None)

@@ -296,7 +296,7 @@ def choose_supply(reading: Reading) -> Phrase | None:
 
 
 def _is_lasting(supply: Phrase, reading: Reading) -> bool:
-    """Return True if the text says right after a supply for how long it lasts."""
+    """Return True if a word right after a supply is about how long it lasts."""
     words = re.findall(r"\w+", reading.text.casefold())
     head = supply.head.casefold()
     after = words[words.index(head) + 1 :][:_NEAR] if head in words else []
@@ -476,7 +476,7 @@ def _goal_text(reading: Reading, common: Mapping[str, Any], *, quotes: bool) -> 
 
 
 def _starts_with_noun(text: str) -> bool:
-    """Return True if the first word of German words is a noun, which keeps its capital."""
+    """Return True if the first word of German words is a noun, with a capital everywhere."""
     grammar = load_grammars()["de"]
     _, first = tag_words(f"und {text}", grammar)[:2]
     return first.is_noun

@@ -267,7 +267,7 @@ def _find_possessor(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> st
     if chunk.owner is None:
         is_player = chunk.start > 1 and words[chunk.start - 2].tag == "player"
         return "player" if is_player else "other"
-    # What belongs to persons of the player is the player's.
+    # A thing of the player's persons is the player's.
     return "player" if _is_of_player(chunk.owner, words) else "other"
 
 

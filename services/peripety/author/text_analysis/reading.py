@@ -147,7 +147,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
             target.head, (main.place, main.end)
         )
         if is_opposed and counters:
-            # What is to end belongs to an opponent.
+            # The thing that is to end belongs to an opponent.
             pattern = "stop"
             scores = {pattern: main.trust, **scores}
     return Reading(

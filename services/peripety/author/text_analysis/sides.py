@@ -56,7 +56,7 @@ def find_side(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> str:
 
 
 def has_doubts(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bool:
-    """Return True if the text says that a person contradicts the player."""
+    """Return True if a person contradicts the player in the text."""
     before, after, lead = _read_around(chunk, words)
     rows = ((row, row.index(_PERSON)) for row in grammar.rows("sides").get("doubting", ()))
     return any(
