@@ -385,8 +385,8 @@ class TurnBeats:
             return
         if self._turn % _CALLBACK_EVERY == _WISH_TURN:
             for phrase, wish in self._wishes:
-                lines = self._choose("wish", self._common["wish"]["lines"], wisher=phrase, wish=wish)
-                if found := [*lines]:
+                told_wish = self._choose("wish", self._common["wish"]["lines"], wisher=phrase, wish=wish)
+                if found := [*told_wish]:
                     yield from found
                     return
         told = self._told.casefold()
