@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
@@ -17,6 +18,7 @@ from peripety.author.text_analysis.reading import Deadline, Goal, Person, Phrase
 from peripety.session.events import ActionResolved
 from peripety.session.narration.claims.checker import ClaimChecker
 from peripety.session.narration.claims.record import TurnFacts, WrongClaim
+from peripety.session.narration.turn_context import count_repetitions
 from peripety.session.state_facts import read_facts
 from support.repo.repository import ROOT
 
@@ -111,12 +113,14 @@ def checked_narrations(
             if "hidden" not in change.path
         ]
         status = step.status
+        happened = [names[step.event]] if step.event else []
         facts = {
             "turn": step.turn,
             "actions": [{"id": action, "name": names[action], "params": {}}] if action else [],
             "changes": changes,
             "event": {"id": step.event, "name": names[step.event]} if step.event else None,
             "status": {"kind": status.kind, "message": status.message},
+            "repeated": count_repetitions(happened, Counter(turn.event for turn in past)),
             "epilogue": spec["epilogues"].get(status.condition or "", ""),
         }
         seen = {key: value for key, value in state.tree().items() if key != "hidden"}

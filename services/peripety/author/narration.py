@@ -41,7 +41,8 @@ def narrate(
     """Return an Outcome that narrates the turn.
 
     Args:
-        facts: `{turn, actions, changes, log, event, status}` as the session committed them.
+        facts: `{turn, actions, changes, log, event, status}` as the session committed them, with `repeated`:
+            how often an event or a line of the log has happened, by its text, unless it is new.
         history: summaries of earlier turns, oldest first. They determine the language. The first narrated
             turn also explains that no model narrates.
         scene: the scenario and the earlier turns. The scenario of a plot is narrated by beats.
@@ -71,7 +72,7 @@ def narrate_late_facts(
         return beats.late_narrative()
     teller = _TemplateNarrator(facts, detect_language(_language_sample(facts, history)))
     event = facts.get("event")
-    happened = [_to_sentence(_name(event))] if event else []
+    happened = [_to_sentence(teller.repeat(_name(event)))] if event else []
     return " ".join([*happened, *teller.ending_sentence()])
 
 
@@ -150,7 +151,14 @@ class _TemplateNarrator:
         log = [_printable(line) for line in self._facts.get("log") or []]
         event = self._facts.get("event")
         named = [_name(event)] if event else []
-        return list(dict.fromkeys([*named, *log]))
+        return [self.repeat(text) for text in dict.fromkeys([*named, *log])]
+
+    def repeat(self, text: str) -> str:
+        """Return the text of an event, with the number of times if it is not new."""
+        repeated = self._facts.get("repeated") or {}
+        counts = {_printable(told): count for told, count in repeated.items()}
+        pattern = self._prose["again"][0]
+        return pattern.format(name=text, count=counts[text]) if text in counts else text
 
     def _change_sentences(self) -> Iterator[str]:
         for change in islice(_net_changes(self._facts.get("changes") or []), _MAX_CHANGES):

@@ -75,6 +75,18 @@ def test_an_action_is_named_with_what_it_was_given() -> None:
     )
 
 
+def test_what_happens_again_is_told_with_its_number_of_times() -> None:
+    wave: Json = {"event": {"id": "e", "name": "The alpha rises"}, "log": ["The beta falls."]}
+    once, again = told(**wave), told(**wave, repeated={"The alpha rises": 3})
+    assert "Again" not in once
+    assert "Again (3 times): The alpha rises." in again
+    assert "3 times): The beta" not in again
+    both = told(**wave, repeated={"The alpha rises": 2, "The beta falls.": 4})
+    assert "Again (2 times): The alpha rises. Again (4 times): The beta falls." in both
+    late = narrate_late_facts(facts(**wave, repeated={"The alpha rises": 2}), ("before",))
+    assert late == "Again (2 times): The alpha rises."
+
+
 def test_what_has_no_name_goes_by_its_identifier() -> None:
     narrative = told(actions=[{"id": "try_alpha", "params": {}}], event={"id": "beta_rises"})
     assert "try alpha" in narrative

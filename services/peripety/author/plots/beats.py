@@ -179,7 +179,6 @@ class TurnBeats:
         self._actions = {self._title(text["name"]): name for name, text in self._texts["actions"].items()}
         self._events = {self._title(text["name"]): name for name, text in self._texts["events"].items()}
         self._done = Counter(self._actions.get(name, "") for turn in scene.turns for name in turn.actions)
-        self._seen = Counter(self._events.get(turn.event, "") for turn in scene.turns)
         self._moves = _net_moves(facts.get("changes") or ())
 
     def narrative(self) -> str:
@@ -315,9 +314,8 @@ class TurnBeats:
         if text is None:
             yield capitalize_sentences(f"{event.get('name') or event['id'].replace('_', ' ')}{self._stop}")
             return
-        pools = (
-            (text["first"], text["again"]) if not self._seen[event["id"]] else (text["again"], text["first"])
-        )
+        is_again = event.get("name") in (self._facts.get("repeated") or {})
+        pools = (text["again"], text["first"]) if is_again else (text["first"], text["again"])
         for lines in pools:
             told = [*self._choose("event", lines)]
             if told:

@@ -21,8 +21,10 @@ from peripety.session.narration.claims.english import split_sentences
 from peripety.session.narration.scenario_prompt import list_characters
 from peripety.session.narration.secret_filter import find_leaks
 from peripety.session.narration.turn_context import (
+    count_repetitions,
     describe_place,
     describe_promises,
+    list_happened,
     to_json_text,
     truncate_json,
 )
@@ -187,10 +189,17 @@ class NarratorToolExecutor:
         event = played.world.event_id
         last["world"] = {
             "event": {"id": event, "name": self._scene.names.events[event]} if event else None,
+            **self._describe_repetitions(played),
             **self._visible_effects(played.world.changes, played.world.log),
             **self._new_story(played.tree),
             "status": encode_value(played.world.status),
         }
+
+    def _describe_repetitions(self, played: TurnResult) -> dict[str, Any]:
+        happened = list_happened([played.world], self._scene.names)
+        repeated = count_repetitions(happened, self._scene.happened_before)
+        told = truncate_json(repeated, self._scene.room.story // 3) if repeated else None
+        return {"repeated": told} if told else {}
 
     def _new_story(self, tree: Any) -> dict[str, Any]:
         """Return the place after the turn if it, or who is there, has changed, and the changed promises."""

@@ -7,8 +7,10 @@ history of later prompts describe them in the same way.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
@@ -148,6 +150,11 @@ class NarrationContext:
         return self.session.narrator.actors and not self.room.is_small
 
     @property
+    def happened_before(self) -> Counter[str]:
+        """Number of turns of the history with an event of a name, or with a line of the log."""
+        return Counter(text for turn in self.history for text in turn.happened)
+
+    @property
     def rules(self) -> ScenarioRules:
         """The version of the scenario."""
         return ScenarioRules(self.session.spec_hash, self.spec)
@@ -183,6 +190,7 @@ _NAME_CHARACTERS = 120
 _REASON_CHARACTERS = 240
 _CACHED_RULES = 64
 _VALUE_BYTES = 40
+_NOTHING_BEFORE: Mapping[str, int] = MappingProxyType({})
 # Limits on changes, log lines and bytes of their values, from generous to sparse.
 _FACT_LEVELS = ((24, 8, 400), (16, 8, 160), (12, 6, 80), (8, 4, 60), (5, 3, 48), (3, 2, 40), (1, 1, 40))
 
@@ -255,6 +263,7 @@ def describe_facts(
     turn: int,
     events: Iterable[Event],
     max_bytes: int | None = None,
+    happened_before: Mapping[str, int] = _NOTHING_BEFORE,
 ) -> dict[str, Any]:
     """Return the facts of a turn that a viewer may know.
 
@@ -264,13 +273,43 @@ def describe_facts(
         turn: number of the turn.
         events: events of the turn; without the world's step, the turn is still open.
         max_bytes: size limit; the sparsest form may exceed it. None for the most generous form.
+        happened_before: how often events and lines of the log, by their texts, were in earlier turns.
     """
     parts = [event for event in events if isinstance(event, ActionResolved | WorldResolved)]
     for limits in _FACT_LEVELS:
         facts = _facts(view, names, turn, parts, *limits)
+        facts |= _describe_repetitions(parts, names, happened_before, *limits[1:])
         if max_bytes is None or json_size(facts) <= max_bytes:
             break
     return facts | _describe_epilogue(parts, names)
+
+
+def list_happened(events: Iterable[Event], names: TurnNames) -> tuple[str, ...]:
+    """Return the name of the random event of a turn and the lines of its log, each once."""
+    parts = [event for event in events if isinstance(event, ActionResolved | WorldResolved)]
+    ids = [part.event_id for part in parts if isinstance(part, WorldResolved) and part.event_id]
+    texts = [
+        *(names.events[event_id] for event_id in ids),
+        *(line.message for part in parts for line in part.log),
+    ]
+    return tuple(dict.fromkeys(texts))
+
+
+def count_repetitions(texts: Iterable[str], happened_before: Mapping[str, int]) -> dict[str, int]:
+    """Return the texts that are not new, each with the number of turns that had it, this one included."""
+    return {text: happened_before[text] + 1 for text in texts if happened_before.get(text)}
+
+
+def _describe_repetitions(
+    parts: Sequence[ActionResolved | WorldResolved],
+    names: TurnNames,
+    happened_before: Mapping[str, int],
+    lines: int,
+    value_bytes: int,
+) -> dict[str, Any]:
+    counted = count_repetitions(list_happened(parts, names), happened_before)
+    told = {truncate_text(text, value_bytes): count for text, count in [*counted.items()][: lines + 1]}
+    return {"repeated": told} if told else {}
 
 
 def _describe_epilogue(

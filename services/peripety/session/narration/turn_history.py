@@ -37,6 +37,7 @@ from peripety.session.narration.turn_context import (
     format_roll,
     key_events,
     last_fitting,
+    list_happened,
     net_changes,
     to_json_text,
     truncate_text,
@@ -92,6 +93,7 @@ class TurnText:
         answer: the assistant message; empty if the viewer has not read the narration.
         lines: the turn as a line of the summary, from long to short.
         has_words: True if the turn has words of the player or memories.
+        happened: the name of its random event and the lines of its log.
     """
 
     turn: int
@@ -99,6 +101,7 @@ class TurnText:
     answer: str
     lines: tuple[str, ...]
     has_words: bool
+    happened: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -156,6 +159,7 @@ def render_turn(
         to_json_text(answer) if answer else "",
         lines,
         bool(said or memories),
+        list_happened(turn.events, names),
     )
 
 

@@ -102,7 +102,7 @@ def collect_facts(
     """
     decided = scene.speculation.transaction.events
     events: tuple[Event, ...] = decided if played is None else (*played.actions, played.world)
-    facts = describe_facts(scene.view, scene.names, scene.turn, events, max_bytes)
+    facts = describe_facts(scene.view, scene.names, scene.turn, events, max_bytes, scene.happened_before)
     limit = _SMALL_INPUT_CHARACTERS if scene.room.is_small else _INPUT_CHARACTERS
     return facts | ({"input": truncate_text(scene.input, limit)} if scene.input else {})
 

@@ -16,6 +16,7 @@ from support.session.sessions import scene_of, turn_of
 
 if TYPE_CHECKING:
     from peripety.session.narration.turn_context import NarrationContext
+    from peripety.session.types import CommittedTurn
 
 
 ENTITIES: list[Json] = [
@@ -72,6 +73,21 @@ def test_the_facts_are_those_that_the_point_of_view_may_know() -> None:
     assert told["input"] == "what is said"
     assert told["status"] == {"kind": "ongoing", "condition": None, "message": None}
     assert told["event"] is None
+
+
+def test_what_happened_before_is_counted_from_the_record() -> None:
+    drop: list[Json] = [
+        {"op": "addlog", "message": "The a drops."},
+        {"op": "dec", "path": "state.a", "value": 1},
+    ]
+    past: tuple[CommittedTurn, ...] = ()
+    for count in (1, 2, 3):
+        about = scene(past=past, actions=[action("act", drop)])
+        told = facts(about)
+        assert told["log"] == ["The a drops."]
+        assert told.get("repeated") == ({"The a drops.": count} if count > 1 else None)
+        assert asked(about)["facts"].get("repeated") == told.get("repeated")
+        past += (turn_of(about, "It drops."),)
 
 
 def test_what_the_world_does_is_no_fact_while_the_narrator_may_still_act() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -59,7 +60,7 @@ def only_of(happened: list[Any], kind: type) -> list[Any]:
 async def test_without_an_action_the_narrator_learns_what_the_world_does(database_url: str) -> None:
     answers: list[Any] = [NO_ACTION, outcome("Time passes.")] * 12
     gateway = FakeGateway(*answers)
-    happened = set()
+    happened: Counter[str | None] = Counter()
     async with table(database_url, FATEFUL, gateway) as game:
         for turn in range(1, 13):
             events = await game.play(turn, input="I think of nothing.")
@@ -67,8 +68,13 @@ async def test_without_an_action_the_narrator_learns_what_the_world_does(databas
             (told,) = [content["world"] for content, _ in results(gateway, 2 * turn - 1)]
             assert (told["event"] or {}).get("id") == resolved.event_id
             assert [change["path"] for change in told["changes"]] == [c.path for c in resolved.changes]
-            happened.add(resolved.event_id)
-    assert len(happened - {None}) > 1
+            counts = [*told.get("repeated", {}).values()]
+            assert counts == (
+                [happened[resolved.event_id] + 1] if told["event"] and happened[resolved.event_id] else []
+            )
+            happened[resolved.event_id] += 1
+    assert len(happened.keys() - {None}) > 1
+    assert max(happened.values()) > 1
 
 
 async def test_after_no_action_the_end_of_the_turn_is_not_told_a_second_time() -> None:
