@@ -1,303 +1,375 @@
-"""Benchmark of baseline tests on packages from PyPI with planted bugs.
+"""Benchmark of generated tests on packages from PyPI with planted bugs.
 
-`make bench-testgen-programs`. The packages are installed into `build`, each behind a small program. A bug is
-a change of one place of the package, made by hand. There are two measurements:
+`make bench-testgen-programs`. The packages are installed into `build`, each behind a small program. Bugs are
+changes of one place of a package. Some are made by hand, and stand in `programs/*.toml`. The others are
+mutants, drawn by a seed from those that a suite written by hand notices (`commands` in the same file). There
+are three measurements:
 
 - *found*: tests are generated for the package as it is. A bug is found if a test fails that passes without
   it.
 - *from the start*: tests are generated for the package with the bug. It is shown if a test with a source
   fails that passes without the bug. It is pinned if a test that expects the wrong behaviour has a source.
+- *lines*: the reported coverage beside the one of coverage.py for the same tests in processes of their own.
 
-Tests run in forked processes, as in a survey. `--quality` also measures lines and mutants, which takes
-longer.
+Scripted authors of graded quality know the suite written by hand. Tests run in forked processes, as in a
+survey. Each result is a line of `build/planted-bugs/results.jsonl`, and is not measured again.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import json
 import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+import tempfile
+import time
+from hashlib import sha256
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from peripety.testgen.evaluation.suite import MeasuredSuite, evaluate_test
+from bench import planted_bugs_peers as peers
+from bench.planted_programs import BUILD, PROGRAMS, Bug, PassingTests, Program, copy_programs, program_of
 from peripety.testgen.subjects.command.baseline.tests import ProgramTests
-from peripety.testgen.subjects.command.subject import CommandSubject, input_of
 from peripety.testgen.types import TestCase
+from support.testgen.fake_run import ran
+from support.testgen.graded_tests.models import MODELS, GradedModel
+from support.testgen.graded_tests.orders import order_of
+from support.testgen.graded_tests.tasks import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from peripety.testgen.subjects.command.python_program import SurveyedCall
+    from peripety.testgen.subjects.command.subject import CommandSubject
     from peripety.testgen.types import DraftTest
 
-PROGRAMS = Path(__file__).parent / "programs"
-BUILD = Path("build/planted-bugs")
+
+Json = dict[str, Any]
+
+RESULTS = BUILD / "results.jsonl"
+AUTHORS = {"perfect": 0.95, "hallucinating 30 %": 0.88}
+"""Models, each with the wanted share of the bugs."""
+
 WANTED_FOUND = 0.6
 WANTED_SHOWN = 0.3
-_SURVEY_SECONDS = 60.0
-_BATCH = 40
+WANTED_AHEAD = 2.0
+WANTED_GAP = 2.0
+TOOLS = ("floor", "start", "authors", "pynguin", "ghostwriter")
+_FLOOR_SHARE = 1.5
+"""Trying calls takes at most so many times the limit of one survey."""
+
+_AUTHOR_MUTANTS = 60
+"""Mutants of a run with an author, in place of 300: to know which test kills which takes long."""
+
+_START_BY_HAND, _START_MUTANTS = 5, 3
 
 
-@dataclass(frozen=True)
-class Program:
-    """A program with bugs.
-
-    Attributes:
-        requirement: the pinned package.
-        argv: the command, without the interpreter.
-        task: the description, which names the package.
-        bugs: the changes: file, text, replacement.
-    """
-
-    requirement: str
-    argv: tuple[str, ...]
-    task: str
-    bugs: tuple[tuple[str, str, str], ...]
+# tools: each returns the figures of a program, as JSON
 
 
-_FILESIZE, _NUMBER = "humanize/filesize.py", "humanize/number.py"
-_VERSION, _CLI, _WORDS = "semver/version.py", "semver/cli.py", "inflection/__init__.py"
-ALL = {
-    "figures": Program(
-        "humanize==4.9.0",
-        ("figures.py",),
-        "Test figures.py, which uses the package humanize.",
-        (
-            (_FILESIZE, "abs_bytes < base and not gnu", "abs_bytes <= base and not gnu"),
-            (_FILESIZE, "base = 1024 if (gnu or binary) else 1000", "base = 1024 if gnu else 1000"),
-            (_FILESIZE, "if abs_bytes < unit:", "if abs_bytes <= unit:"),
-            (_FILESIZE, "abs_bytes = abs(bytes_)", "abs_bytes = bytes_"),
-            (_NUMBER, "value % 100 in (11, 12, 13)", "value % 100 in (11, 12)"),
-            (_NUMBER, "value % 100 in (11, 12, 13)", "value in (11, 12, 13)"),
-            (_NUMBER, "if not 0 <= value < 10:", "if not 0 < value < 10:"),
-            (_NUMBER, "value *= -1\n        negative_prefix", "negative_prefix"),
-            (_NUMBER, "if value < powers[0]:", "if value <= powers[0]:"),
-            (_NUMBER, r'r"^(-?\d+)(\d{3})"', r'r"^(\d+)(\d{3})"'),
-        ),
-    ),
-    "versions": Program(
-        "semver==3.0.2",
-        ("-m", "semver"),
-        "Test the command of semver.",
-        (
-            (_VERSION, "return cls(self._major + 1)", "return cls(self._major + 1, self._minor)"),
-            (_VERSION, "self._patch + 1)", "self._patch + 2)"),
-            (
-                _VERSION,
-                "elif isinstance(a, int):\n                return -1",
-                "elif isinstance(a, int):\n                return 1",
-            ),
-            (_VERSION, "return _cmp(len(a), len(b))", "return 0"),
-            (
-                _VERSION,
-                "        if not rc1:\n            return 1",
-                "        if not rc1:\n            return -1",
-            ),
-            (_VERSION, 'prerelease = str(token) + ".0"', 'prerelease = str(token) + ".1"'),
-            (_VERSION, "(?P<patch>0|[1-9]\\d*)", "(?P<patch>\\d+)"),
-            (_VERSION, "max(end - len(next_), start)", "start + 1"),
-            (_VERSION, "self._prerelease, build)", "None, build)"),
-            (_CLI, '"minor": "bump_minor"', '"minor": "bump_patch"'),
-        ),
-    ),
-    "words": Program(
-        "inflection==0.5.1",
-        ("words.py",),
-        "Test words.py, which uses the package inflection.",
-        (
-            (_WORDS, "if number % 100 in (11, 12, 13):", "if number % 100 in (11, 12):"),
-            (_WORDS, "number = abs(int(number))", "number = int(number)"),
-            (_WORDS, 're.sub(r"_id$", "", word)', 're.sub(r"_id", "", word)'),
-            (_WORDS, "return word.replace('_', '-')", "return word.replace('_', '-', 1)"),
-            (_WORDS, "(r\"(?i)(octop|vir)i$\", r'\\1i'),\n", ""),
-            (_WORDS, "(r\"(?i)([^aeiouy]|qu)y$\", r'\\1ies'),", "(r\"(?i)(qu)y$\", r'\\1ies'),"),
-            (_WORDS, "'sheep',", ""),
-            (_WORDS, "string = re.sub(r'%s{2,}' % re_sep, separator, string)", "pass"),
-            (_WORDS, "return string.lower()", "return string"),
-            (_WORDS, 'word = word.replace("-", "_")', "pass"),
-        ),
-    ),
+def measure_floor(program: Program, bugs: Sequence[Bug], seconds: float) -> Json:
+    """Return the figures of the tests without a model, for the package as it is."""
+    began = _used_seconds()
+    drafts = _floor(program.original, seconds)
+    used = _used_seconds() - began
+    suite = PassingTests(program, drafts)
+    found = [bool(suite.failing(bug)) for bug in bugs]
+    sourced = [draft for draft in drafts if draft.source]
+    wrong = [draft for draft in sourced if draft not in suite.tests]
+    return {
+        "tests": len(drafts),
+        "sourced": len(sourced),
+        "wrong": len(wrong),
+        "seconds": round(used, 1),
+        "found": found,
+    }
+
+
+def _floor(subject: CommandSubject, seconds: float) -> list[DraftTest]:
+    drafts: list[DraftTest] = []
+    for draft in ProgramTests(program_of(subject), subject._list_files(), seconds / _FLOOR_SHARE):
+        drafts += [draft] if draft.source else subject._described(draft)
+    return drafts
+
+
+def measure_start(program: Program, bugs: Sequence[Bug], seconds: float) -> Json:
+    """Return which bugs from the start the tests without a model show, and which they pin."""
+    by_hand = [bug for bug in bugs if bug.by_hand][:_START_BY_HAND]
+    some = [*by_hand, *[bug for bug in bugs if not bug.by_hand][:_START_MUTANTS]]
+    shown, pinned = [], []
+    for bug in some:
+        buggy = program.buggy(bug)
+        sourced = ProgramTests(program_of(buggy), (), seconds / _FLOOR_SHARE).sourced
+        failing = [draft for draft, is_met in sourced if not is_met]
+        passing = [draft for draft, is_met in sourced if is_met]
+        shown.append(any(program.met(program.original, failing)))
+        pinned.append(not all(program.met(program.original, passing)))
+    return {"shown": shown, "pinned": pinned}
+
+
+def measure_authors(program: Program, bugs: Sequence[Bug], seconds: float) -> Json:
+    """Return the figures of runs with scripted authors, each with the tests without a model."""
+    subject = program.original
+    own = program_of(subject)
+    kept = sorted(own._mutants, key=lambda one: sha256(one.encode()).digest())[:_AUTHOR_MUTANTS]
+    own._mutants = {one: place for one, place in own._mutants.items() if one in kept}
+    floor = _floor(subject, seconds)
+    subject.baseline_tests = lambda: iter(floor)  # type: ignore[method-assign] # of the same seconds
+    task = Task(program.name, program.task, subject, program.hidden)
+    figures = {}
+    for author in AUTHORS:
+        model = GradedModel(task, MODELS[author]).author
+        book = asyncio.run(ran(model, order_of(task), task.subject))
+        suite = book.suite
+        kept_ids = {test.test_id for test in suite}
+        dropped = [test for test in book.made if test.test_id not in kept_ids]
+        verdicts = book.state.verdicts
+        counting = {one for one in kept_ids if one in verdicts and verdicts[one].counts}
+        every = [test for test in (*suite, *dropped) if _is_runnable(task, test)]
+        passing = PassingTests(program, every)
+        found, only_dropped, only_not_counting = [], 0, 0
+        for bug in bugs:
+            failing = {test.test_id for test in passing.failing(bug) if isinstance(test, TestCase)}
+            found.append(bool(failing & kept_ids))
+            only_dropped += bool(failing) and not failing & kept_ids
+            only_not_counting += bool(failing & kept_ids) and not failing & counting
+        usage = book.account.spent.usage
+        figures[author] = {
+            "tests": len(suite),
+            "counting": len(counting),
+            "tokens": usage.input_tokens + usage.output_tokens,
+            "found": found,
+            "alone in dropped": only_dropped,
+            "alone in not counting": only_not_counting,
+        }
+        if author == next(iter(AUTHORS)):
+            quality = book.stats.quality
+            assert quality is not None
+            (lines,) = (one for one in quality.coverage if one.kind == "line")
+            figures[author]["lines reported"] = 100 * lines.covered / lines.reachable
+            counted = [test for test in suite if test.test_id in counting]
+            figures[author]["lines by coverage.py"] = _coverage_of(program, counted)
+    return figures
+
+
+def _is_runnable(task: Task, test: TestCase) -> bool:
+    return test.body is not None and not task.subject.problems(test.body)
+
+
+_CALL_PROGRAM = """
+import ast, importlib
+name, code = {module!r}, {code!r}
+top = name.partition(".")[0]
+names = {{**vars(importlib.import_module(name)), top: importlib.import_module(top), "__name__": name}}
+for statement in ast.parse(code).body:
+    exec(compile(ast.Interactive([statement]), "<call>", "single"), names)
+"""
+
+
+def _coverage_of(program: Program, tests: Iterable[TestCase]) -> float:
+    """Return the lines that tests execute in processes of their own, in percent, by coverage.py."""
+    coverage = [str(peers.environment(BUILD.resolve())), "-m", "coverage"]
+    files = {str((BUILD / "programs" / key).resolve()) for key in program_of(program.original).modules}
+    with tempfile.TemporaryDirectory() as data:
+        for test in tests:
+            body = test.body or {}
+            with tempfile.TemporaryDirectory() as place:
+                shutil.copytree(copy_programs(), place, dirs_exist_ok=True)
+                for file in body.get("files") or ():
+                    Path(place, file["path"]).write_text(file["content"], encoding="utf-8")
+                argv = [*program.argv, *body.get("arguments", ())]
+                if body.get("call"):
+                    Path(place, "call_program.py").write_text(_CALL_PROGRAM.format(**body["call"]), "utf-8")
+                    argv = ["call_program.py"]
+                if argv[0].endswith(".py") and not body.get("call"):
+                    argv[0] = str(BUILD.resolve() / "programs" / argv[0])
+                options = (
+                    "--rcfile=/dev/null",
+                    "-p",
+                    f"--data-file={data}/data",
+                    f"--include={','.join(files)}",
+                )
+                subprocess.run(
+                    [*coverage, "run", *options, *argv],
+                    cwd=place,
+                    input=(body.get("stdin") or "").encode(),
+                    env={**os.environ, "PYTHONPATH": str(program.packages)},
+                    capture_output=True,
+                    timeout=600,
+                    check=False,
+                )
+        named = ("--rcfile=/dev/null", f"--data-file={data}/data")
+        subprocess.run([*coverage, "combine", *named, data], check=True, capture_output=True)
+        report = f"{data}/report.json"
+        subprocess.run([*coverage, "json", *named, "-o", report], check=True, capture_output=True)
+        found: dict[str, Json] = json.loads(Path(report).read_text("utf-8"))["files"]
+    covered: int = sum(one["summary"]["covered_lines"] for one in found.values())
+    own = program_of(program.original).modules
+    # Files that no test imports are in no report.
+    return 100 * covered / sum(len(module.lines) for module in own.values())
+
+
+def measure_pynguin(program: Program, bugs: Sequence[Bug], seconds: float) -> Json:
+    """Return the figures of tests by Pynguin."""
+    return peers.measure_pynguin(BUILD.resolve(), program, bugs, seconds)
+
+
+def measure_ghostwriter(program: Program, bugs: Sequence[Bug], seconds: float) -> Json:
+    """Return the figures of tests by the ghostwriter of Hypothesis."""
+    return peers.measure_ghostwriter(BUILD.resolve(), program, bugs, seconds)
+
+
+_MEASURES: dict[str, Callable[[Program, Sequence[Bug], float], Json]] = {
+    "floor": measure_floor,
+    "start": measure_start,
+    "authors": measure_authors,
+    "pynguin": measure_pynguin,
+    "ghostwriter": measure_ghostwriter,
 }
 
 
 def main() -> None:
-    """Measure, print one line for each program, and fail if a figure is missed."""
-    parser = argparse.ArgumentParser(description="Measure baseline tests by the planted bugs that they find.")
-    parser.add_argument("--programs", nargs="*", choices=ALL, default=[*ALL])
-    parser.add_argument("--quality", action="store_true", help="also measure lines and mutants")
+    """Measure what has no result yet, print the table, and fail if a figure is missed."""
+    names = sorted(path.stem for path in PROGRAMS.glob("*.toml"))
+    parser = argparse.ArgumentParser(description="Measure generated tests by planted bugs.")
+    parser.add_argument("--programs", nargs="*", choices=names, default=names)
+    parser.add_argument("--tools", nargs="*", choices=TOOLS, default=[*TOOLS])
+    parser.add_argument("--count", type=int, default=10, help="the number of mutants of each package")
+    parser.add_argument("--seconds", type=float, default=36.0, help="processor time of a tool for a package")
+    parser.add_argument("--again", action="store_true", help="measure again what has been measured")
     parser.add_argument("--missed", action="store_true", help="also print the bugs that are missed")
     given = parser.parse_args()
-    _tell(
-        f"{'program':12} {'tests':>6} {'sourced':>8} {'wrong':>6} {'seconds':>8} {'found':>10} {'shown':>10}"
-        f" {'pinned':>7}{'   quality' if given.quality else ''}",
-    )
-    found = shown = pinned = bugs = 0
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    measured: dict[str, dict[str, Json]] = {}
     for name in given.programs:
-        row = _measure(ALL[name], quality=given.quality)
-        count = len(ALL[name].bugs)
-        found, shown, pinned = found + len(row.found), shown + len(row.shown), pinned + row.pinned
-        bugs += count
-        _tell(
-            f"{name:12} {row.tests:6} {row.sourced:8} {row.wrong:6} {row.seconds:8.1f}"
-            f" {len(row.found):4} of {count:2} {len(row.shown):4} of {count:2} {row.pinned:7}{row.quality}",
-        )
-        for index, bug in enumerate(ALL[name].bugs) if given.missed else ():
-            marks = ["" if index in row.found else "not found", "" if index in row.shown else "not shown"]
-            if any(marks):
-                _tell(f"    {', '.join(filter(None, marks))}: {bug[1]!r} -> {bug[2]!r}")
-    _tell(f"found: {found} of {bugs} bugs ({found / bugs:.0%}); wanted: {WANTED_FOUND:.0%}")
-    _tell(f"from the start: {shown} of {bugs} shown ({shown / bugs:.0%}); wanted: {WANTED_SHOWN:.0%}")
-    _tell(f"pinned without the label: {pinned}; wanted: 0")
-    if found < WANTED_FOUND * bugs or shown < WANTED_SHOWN * bugs or pinned:
+        program = Program(name)
+        bugs = [*program.by_hand, *_mutants(program, given.count)]
+        measured[name] = {}
+        for tool in given.tools:
+            key = {"program": name, "tool": tool, "count": given.count, "seconds": given.seconds}
+            result = None if given.again else _recall(key)
+            if result is None:
+                _tell(f"measuring {name}: {tool}", sys.stderr)
+                result = _MEASURES[tool](Program(name), bugs, given.seconds)
+                _record(key, result)
+            measured[name][tool] = result
+        if given.missed:
+            _tell_missed(name, bugs, measured[name])
+    _tell("")
+    if not _report(measured):
         sys.exit(1)
 
 
-@dataclass(frozen=True)
-class _Row:
-    """The figures of a program.
-
-    Attributes:
-        tests: the number of tests.
-        sourced: of these, with a source.
-        wrong: of these, not met by the package as it is.
-        seconds: the processor time of generating them.
-        found: the indices of bugs that a test finds.
-        shown: the indices of bugs from the start that a test with a source shows.
-        pinned: the number of tests with a source that expect a bug.
-        quality: lines and mutants, as text.
-    """
-
-    tests: int
-    sourced: int
-    wrong: int
-    seconds: float
-    found: set[int]
-    shown: set[int]
-    pinned: int
-    quality: str
+def _mutants(program: Program, count: int) -> list[Bug]:
+    key = {"program": program.name, "tool": "mutants", "count": count}
+    found = _recall(key)
+    if found is None:
+        _tell(f"choosing mutants of {program.name}", sys.stderr)
+        bugs = program.mutants(count)
+        found = {"mutants": [[bug.file, bug.text, bug.shown] for bug in bugs]}
+        _record(key, found)
+    return [Bug(file, text, shown, by_hand=False) for file, text, shown in found["mutants"]]
 
 
-def _measure(program: Program, *, quality: bool) -> _Row:
-    original = _subject_of(program, None)
-    began = _used_seconds()
-    drafts = [*original.baseline_tests()]
-    seconds = _used_seconds() - began
-    results = _run(original, drafts)
-    passing = [draft for draft, result in zip(drafts, results, strict=True) if _is_met(draft, result)]
-    wrong = [draft for draft in drafts if draft.source and draft not in passing]
-    found, shown, pinned = set(), set(), 0
-    for index, _ in enumerate(program.bugs):
-        buggy = _subject_of(program, index)
-        if not all(
-            _is_met(draft, result) for draft, result in zip(passing, _run(buggy, passing), strict=True)
-        ):
-            found.add(index)
-        assert buggy._program is not None
-        failing = [
-            draft for draft, is_met in ProgramTests(buggy._program, (), _SURVEY_SECONDS).sourced if not is_met
-        ]
-        if any(
-            _is_met(draft, result) for draft, result in zip(failing, _run(original, failing), strict=True)
-        ):
-            shown.add(index)
-        pinned += sum(_is_met(draft, result) for draft, result in zip(wrong, _run(buggy, wrong), strict=True))
-    told = _describe_quality(original, passing) if quality else ""
-    sourced = sum(bool(draft.source) for draft in drafts)
-    return _Row(len(drafts), sourced, len(wrong), seconds, found, shown, pinned, told)
+def _recall(key: Json) -> Json | None:
+    if not RESULTS.exists():
+        return None
+    lines = [json.loads(line) for line in RESULTS.read_text("utf-8").splitlines()]
+    found = [line["result"] for line in lines if line["key"] == key]
+    return found[-1] if found else None
 
 
-def _run(subject: CommandSubject, drafts: Sequence[DraftTest]) -> list[SurveyedCall | None]:
-    """Run tests in forked processes; None for a test that has no result."""
-    program = subject._program
-    assert program is not None
-    interface = program.find_interface()
-    results: list[SurveyedCall | None] = []
-    for start in range(0, len(drafts), _BATCH):
-        batch = drafts[start : start + _BATCH]
-        inputs = [input_of(draft.body or {}) for draft in batch]
-        batch_results = program.survey_calls(interface, inputs, _SURVEY_SECONDS)
-        results += [*batch_results, *[None] * (len(batch) - len(batch_results))]
-    return results
+def _record(key: Json, result: Json) -> None:
+    load = [round(one, 1) for one in os.getloadavg()]
+    line = {"key": key, "date": time.strftime("%Y-%m-%d %H:%M"), "load": load, "result": result}
+    with RESULTS.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
 
 
-def _is_met(draft: DraftTest, result: SurveyedCall | None) -> bool:
-    if result is None:
-        return False
-    body: Mapping[str, Any] = draft.body or {}
-    shown = result.stdout.decode(errors="replace").rstrip()
-    is_output_met = draft.expected_output is None or draft.expected_output.rstrip() == shown
-    return is_output_met and body["exit_code"] in {None, result.exit_code}
+def _tell_missed(name: str, bugs: Sequence[Bug], results: Mapping[str, Json]) -> None:
+    columns = dict(_found_columns(results))
+    for number, bug in enumerate(bugs):
+        missing = [column for column, found in columns.items() if not found[number]]
+        if missing:
+            _tell(f"{name}: not found by {', '.join(missing)}: {bug.shown}")
 
 
-def _describe_quality(subject: CommandSubject, drafts: Sequence[DraftTest]) -> str:
-    suite = MeasuredSuite(subject)
-    for number, draft in enumerate(drafts):
-        test = TestCase(f"floor{number}", "", draft.input, draft.expected_output, body=draft.body)
-        suite.add(test, evaluate_test(subject, test, mutants=suite.unsettled_mutants))
-    measured = suite.quality
-    assert measured.mutation is not None
-    covered = sum(one.covered for one in measured.coverage) / len(subject.targets)
-    return f"   lines {covered:.1%}, mutants {measured.mutation.score:.1%}"
+def _found_columns(results: Mapping[str, Json]) -> Iterable[tuple[str, list[bool]]]:
+    for tool in ("floor", "pynguin", "ghostwriter"):
+        if tool in results:
+            yield tool, results[tool]["found"]
+    for author in AUTHORS:
+        if "authors" in results:
+            yield author, results["authors"][author]["found"]
+
+
+def _report(measured: Mapping[str, Mapping[str, Json]]) -> bool:
+    """Print the table, compare it with the targets, and return True if all are met."""
+    columns: dict[str, list[list[bool]]] = {}
+    for name, results in measured.items():
+        cells = []
+        for column, found in _found_columns(results):
+            columns.setdefault(column, []).append(found)
+            cells.append(f"{column} {sum(found)} of {len(found)}")
+        if "floor" in results:
+            floor = results["floor"]
+            counts = floor["tests"], floor["sourced"], floor["wrong"]
+            cells.append("{} tests, {} with a source, {} not met".format(*counts))
+        if "start" in results:
+            start = results["start"]
+            counts = sum(start["shown"]), len(start["shown"]), sum(start["pinned"])
+            cells.append("shown {} of {}, pinned {}".format(*counts))
+        if "authors" in results:
+            perfect = results["authors"]["perfect"]
+            reported, own = perfect["lines reported"], perfect["lines by coverage.py"]
+            cells.append(f"lines {reported:.1f} %, by coverage.py {own:.1f} %")
+        _tell(f"{name:10} {'; '.join(cells)}")
+    shares = {column: fmean(sum(row) / len(row) for row in rows) for column, rows in columns.items()}
+    held = [*_compare_found(columns, shares)]
+    starts = [results["start"] for results in measured.values() if "start" in results]
+    if starts:
+        shown = [one for start in starts for one in start["shown"]]
+        pinned = sum(sum(start["pinned"]) for start in starts)
+        share = sum(shown) / len(shown)
+        _tell(f"from the start: {sum(shown)} of {len(shown)} shown ({share:.0%}); wanted: {WANTED_SHOWN:.0%}")
+        _tell(f"pinned without the label: {pinned}; wanted: 0")
+        held += [share >= WANTED_SHOWN, not pinned]
+    authors = [results["authors"] for results in measured.values() if "authors" in results]
+    if authors:
+        best = [one["perfect"] for one in authors]
+        gaps = [abs(one["lines reported"] - one["lines by coverage.py"]) for one in best]
+        alone = sum(figures["alone in dropped"] for one in authors for figures in one.values())
+        idle = sum(figures["alone in not counting"] for one in authors for figures in one.values())
+        _tell(f"lines: at most {max(gaps):.1f} points from coverage.py; wanted: {WANTED_GAP:g}")
+        _tell(f"bugs that only a dropped test finds: {alone}; wanted: 0")
+        _tell(f"bugs that only a test finds that does not count: {idle}")
+        held += [max(gaps) <= WANTED_GAP, not alone]
+    return all(held)
+
+
+def _compare_found(columns: Mapping[str, list[list[bool]]], shares: Mapping[str, float]) -> Iterable[bool]:
+    wanted = {"floor": WANTED_FOUND, **AUTHORS}
+    for column, rows in columns.items():
+        found, bugs = sum(map(sum, rows)), sum(map(len, rows))
+        goal = wanted.get(column, 0.0)
+        told = f"; wanted: {goal:.0%}" if goal else ""
+        _tell(f"{column}: {found} of {bugs} bugs ({found / bugs:.0%}), mean {shares[column]:.0%}{told}")
+        yield found >= goal * bugs
+    if "floor" in shares and "pynguin" in shares:
+        goal = WANTED_AHEAD * shares["pynguin"]
+        _tell(f"floor: mean {shares['floor']:.0%}; wanted: {WANTED_AHEAD:g} times Pynguin's, {goal:.0%}")
+        yield shares["floor"] >= goal
 
 
 def _used_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def _tell(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-def _subject_of(program: Program, bug: int | None) -> CommandSubject:
-    """Return the program on its package; on a copy of the package with a bug if one is given."""
-    python, variables = _install(program.requirement), {}
-    if bug is not None:
-        name, before, after = program.bugs[bug]
-        (packages,) = (BUILD.resolve() / program.requirement).glob("lib/python*/site-packages")
-        place = BUILD.resolve() / "bugs" / f"{program.requirement}-{bug}"
-        shutil.rmtree(place, ignore_errors=True)
-        package = name.partition("/")[0]
-        shutil.copytree(packages / package, place / package, ignore=shutil.ignore_patterns("__pycache__"))
-        text = (place / name).read_text(encoding="utf-8")
-        assert before in text, (name, before)
-        (place / name).write_text(text.replace(before, after, 1), encoding="utf-8")
-        variables = {"PYTHONPATH": str(place)}
-    return CommandSubject([python, *program.argv], _copy_programs(), variables, task=program.task)
-
-
-def _install(requirement: str) -> str:
-    place = BUILD.resolve() / requirement
-    python = place / "bin" / "python"
-    if not (place / "installed").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
-        pip = (
-            sys.executable,
-            "-m",
-            "pip",
-            "--python",
-            str(python),
-            "install",
-            "-q",
-            "--no-deps",
-            requirement,
-        )
-        subprocess.run(pip, check=True)
-        (place / "installed").touch()
-    return str(python)
-
-
-def _copy_programs() -> Path:
-    """Return a directory with the programs, which import packages that the checks of this repository lack."""
-    place = BUILD.resolve() / "programs"
-    place.mkdir(parents=True, exist_ok=True)
-    for source in PROGRAMS.glob("*.py.txt"):
-        shutil.copy(source, place / source.stem)
-    return place
+def _tell(line: str, file: Any = None) -> None:
+    print(line, file=file or sys.stdout, flush=True)
 
 
 if __name__ == "__main__":

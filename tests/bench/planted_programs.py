@@ -1,0 +1,259 @@
+"""Programs around packages from PyPI, and copies of them with planted bugs.
+
+The packages are installed into `build`. `programs/*.toml` has the suite written by hand and the bugs made by
+hand of each; mutants are drawn by a seed from those that this suite notices.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import shlex
+import shutil
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from bench import planted_bugs_peers as peers
+from peripety.testgen.subjects.command.python_program import ProgramInput
+from peripety.testgen.subjects.command.subject import CommandSubject, input_of
+from support.testgen.graded_tests.tasks import HiddenTest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peripety.testgen.subjects.command.python_program import ProgramInterface, PythonProgram, SurveyedCall
+    from peripety.testgen.types import DraftTest, TestCase
+
+
+PROGRAMS = Path(__file__).parent / "programs"
+BUILD = Path("build/planted-bugs")
+_CALL_SECONDS = 60.0
+_BATCH = 200
+
+AnyTest: TypeAlias = "DraftTest | TestCase"
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A change of one file of a package.
+
+    Attributes:
+        file: the file.
+        text: the whole file with the bug.
+        shown: the change, for display.
+        by_hand: True if it was made by hand.
+    """
+
+    file: str
+    text: str
+    shown: str
+    by_hand: bool
+
+
+class Program:
+    """A program around a package.
+
+    Args:
+        name: the name of its file in `programs`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        found = tomllib.loads((PROGRAMS / f"{name}.toml").read_text(encoding="utf-8"))
+        self.requirement: str = found["requirement"]
+        self.argv: list[str] = found["argv"]
+        self.task: str = found["task"]
+        self.modules: list[str] = found["modules"]
+        self.rows = [_row(line) for line in found["commands"].strip("\n").split("\n")]
+        self.changes: list[Mapping[str, str]] = found["bugs"]
+
+    @cached_property
+    def python(self) -> Path:
+        """The interpreter of the environment in which the package is installed."""
+        return peers.install(BUILD.resolve() / self.requirement, "--no-deps", self.requirement)
+
+    @cached_property
+    def packages(self) -> Path:
+        """The directory of the installed package."""
+        (found,) = self.python.parent.parent.glob("lib/python*/site-packages")
+        return found
+
+    @cached_property
+    def original(self) -> CommandSubject:
+        """The program on its package as it is."""
+        return self._subject({})
+
+    @cached_property
+    def by_hand(self) -> list[Bug]:
+        """The bugs made by hand."""
+        bugs = []
+        for bug in self.changes:
+            text = (self.packages / bug["file"]).read_text(encoding="utf-8")
+            assert bug["old"] in text, (self.name, bug)
+            changed = text.replace(bug["old"], bug["new"], 1)
+            bugs.append(Bug(bug["file"], changed, f"{bug['old']!r} -> {bug['new']!r}", by_hand=True))
+        return bugs
+
+    def mutants(self, count: int) -> list[Bug]:
+        """Return mutants of the package, of different lines, that the suite written by hand notices."""
+        places = [
+            (module, inner)
+            for module in program_of(self.original).modules.values()
+            if module.name not in self.argv
+            for inner in module.mutant_ids
+        ]
+        places.sort(key=lambda place: sha256(f"{place[0].name} {place[1]}".encode()).digest())
+        suite = PassingTests(self, [test.case for test in self.hidden])
+        kept: list[Bug] = []
+        seen: set[tuple[str, int]] = set()
+        for module, inner in places:
+            line = module.name, module.lines_of(inner)[0]
+            if line in seen or module.is_equivalent(inner):
+                continue
+            bug = Bug(module.name, module.source_of(inner).decode(), f"{module.name} {inner}", by_hand=False)
+            if suite.failing(bug):
+                seen.add(line)
+                kept.append(bug)
+                if len(kept) == count:
+                    break
+        return kept
+
+    @cached_property
+    def interface(self) -> ProgramInterface:
+        """The interface of the program on its package as it is."""
+        return program_of(self.original).find_interface()
+
+    @cached_property
+    def hidden(self) -> list[HiddenTest]:
+        """The suite written by hand, with the results of the package as it is."""
+        hidden = []
+        given = [ProgramInput(tuple(words), text.encode()) for words, text in self.rows]
+        for (words, text), result in zip(self.rows, self.survey(self.original, given), strict=True):
+            if result is not None and result.exit_code is not None:
+                body = {"arguments": words, "stdin": text, "exit_code": result.exit_code}
+                shown = " ".join([*map(repr, words), *([f"with {text!r}"] if text else [])])
+                category = "boundary" if result.exit_code else "correctness"
+                output = result.stdout.decode(errors="replace").rstrip()
+                hidden.append(HiddenTest(category, shown, body, output))
+        return hidden
+
+    def survey(self, subject: CommandSubject, given: Sequence[ProgramInput]) -> list[SurveyedCall | None]:
+        """Run calls in forked processes; None for a call that has no result."""
+        results: list[SurveyedCall | None] = []
+        for start in range(0, len(given), _BATCH):
+            batch = given[start : start + _BATCH]
+            found = program_of(subject).survey_calls(self.interface, batch, _CALL_SECONDS)
+            results += [*found, *[None] * (len(batch) - len(found))]
+        return results
+
+    def met(self, subject: CommandSubject, tests: Sequence[AnyTest]) -> list[bool]:
+        """Return True for each test that the program passes, on its package as it is or with a bug."""
+        results = self.survey(subject, [input_of(test.body or {}) for test in tests])
+        return [_is_met(test, result) for test, result in zip(tests, results, strict=True)]
+
+    def place_of(self, bug: Bug) -> tuple[str, range] | None:
+        """Return the key of a file and the lines of the function that a bug changes; None outside of one."""
+        modules = program_of(self.original).modules.items()
+        key, text = next((key, module.text) for key, module in modules if module.name == bug.file)
+        matcher = difflib.SequenceMatcher(None, text.splitlines(), bug.text.splitlines(), autojunk=False)
+        changes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
+        first, last = changes[0][1] + 1, max(changes[-1][2], changes[-1][1] + 1)
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                lines = range(node.body[0].lineno, (node.end_lineno or 0) + 1)
+                if first in lines and last in lines:
+                    return key, lines
+        return None
+
+    def buggy(self, bug: Bug) -> CommandSubject:
+        """Return the program on a copy of the package with a bug."""
+        return self._subject({"PYTHONPATH": str(self.copy_with(bug))})
+
+    def copy_with(self, bug: Bug) -> Path:
+        """Return a directory with a copy of the package with a bug."""
+        number = sha256(bug.text.encode()).hexdigest()[:12]
+        place = BUILD.resolve() / "bugs" / f"{self.name}-{number}"
+        package = bug.file.partition("/")[0]
+        if not place.exists():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(self.packages / package, place / package, ignore=ignored)
+        (place / bug.file).write_text(bug.text, encoding="utf-8")
+        return place
+
+    def _subject(self, variables: Mapping[str, str]) -> CommandSubject:
+        return CommandSubject([str(self.python), *self.argv], copy_programs(), variables, task=self.task)
+
+
+def _row(line: str) -> tuple[list[str], str]:
+    """Return the arguments and the standard input of a line of `commands`."""
+    words = shlex.split(line)
+    if "<<" not in words:
+        return words, ""
+    place = words.index("<<")
+    return words[:place], words[place + 1].replace("\\n", "\n").replace("\\t", "\t")
+
+
+def copy_programs() -> Path:
+    """Return a directory with the programs, which import packages that the checks of this repository lack."""
+    place = BUILD.resolve() / "programs"
+    place.mkdir(parents=True, exist_ok=True)
+    for source in PROGRAMS.glob("*.py.txt"):
+        shutil.copy(source, place / source.stem)
+    return place
+
+
+def program_of(subject: CommandSubject) -> PythonProgram:
+    """Return the Python program of a command."""
+    assert subject._program is not None
+    return subject._program
+
+
+class PassingTests:
+    """Those of some tests that a program passes on its package as it is.
+
+    Args:
+        program: the program.
+        tests: the tests.
+
+    Attributes:
+        tests: those that pass.
+    """
+
+    def __init__(self, program: Program, tests: Sequence[AnyTest]) -> None:
+        self._program = program
+        results = program.survey(program.original, [input_of(test.body or {}) for test in tests])
+        self._lines = {
+            id(test): result.lines
+            for test, result in zip(tests, results, strict=True)
+            if result is not None and _is_met(test, result)
+        }
+        self.tests = [test for test in tests if id(test) in self._lines]
+
+    def failing(self, bug: Bug) -> list[AnyTest]:
+        """Return the tests that fail with a bug; only those are run that execute the changed function."""
+        place = self._program.place_of(bug)
+        reaching = self.tests
+        if place is not None:
+            key, lines = place
+            reaching = [
+                test
+                for test in self.tests
+                if not self._lines[id(test)].get(key, frozenset()).isdisjoint(lines)
+            ]
+        if not reaching:
+            return []
+        met = self._program.met(self._program.buggy(bug), reaching)
+        return [test for test, is_met in zip(reaching, met, strict=True) if not is_met]
+
+
+def _is_met(test: AnyTest, result: SurveyedCall | None) -> bool:
+    if result is None:
+        return False
+    body: Mapping[str, Any] = test.body or {}
+    shown = result.stdout.decode(errors="replace").rstrip()
+    is_output_met = test.expected_output is None or test.expected_output.rstrip() == shown
+    return is_output_met and body.get("exit_code") in {None, result.exit_code}
