@@ -115,19 +115,17 @@ def decide_calls(
     derived: DerivedRules, tools: Sequence[dict[str, Any]], calls: Sequence[ToolRequest], is_open: bool
 ) -> list[str]:
     """Return the decision of each call by the derived rules, before a rule that allows all if `is_open`."""
+    compiled = engine.compile_policy(json.dumps(to_policy(derived, tools, is_open=is_open)))
+    return [compiled.decide(call).decision.value for call in calls]
+
+
+def to_policy(derived: DerivedRules, tools: Sequence[dict[str, Any]], *, is_open: bool) -> dict[str, Any]:
+    """Return the policy of derived rules, before a rule that allows all if `is_open`."""
     rules = [*derived.rules]
     if is_open:
         everything = {"tools": [tool["tool_name"] for tool in tools]}
         rules.append({"id": "rest", "when": everything, "then": "allow", "reason": "The rest is allowed."})
-    document = {
-        "policy_version": "1.0",
-        "id": "a",
-        "name": "a",
-        "tools": list(tools),
-        "rules": rules,
-    }
-    compiled = engine.compile_policy(json.dumps(document))
-    return [compiled.decide(call).decision.value for call in calls]
+    return {"policy_version": "1.0", "id": "a", "name": "a", "tools": list(tools), "rules": rules}
 
 
 def score_cases(cases: Iterable[ReadCase]) -> Counter[str]:

@@ -27,6 +27,7 @@ from peripety.author.policy_author.vocabulary import (
     is_valid_entry,
     word_stems,
 )
+from peripety.engine.policies.types import CONTEXT_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,6 +46,7 @@ _ANNOTATIONS = {
 _MEASURES = frozenset({"long"})
 _WORDS = {"WORD", "APPROVE", "ASK"}
 _USERS = frozenset({"user", "users"})
+_HOLDS = frozenset({"hold", "holds"})
 _MARKS = {"DETERMINER", "QUANTIFIER", "EITHER"}
 _JOINS = {"COMMA", "AND", "OR"}
 _PLAIN = {"WORD", "NAME", "VALUE", "BOUND", "NUMBER", *_JOINS, *_MARKS}
@@ -339,14 +341,17 @@ class Vocabulary:
                 return True
             nouns = self._role_nouns(phrase.tokens) if is_by or lower & CALLERS else ()
             return Test("roles", values=nouns) if nouns else None
+        names = tuple(one.literal.value for one in phrase.tokens if one.literal)
+        is_context = names[0].startswith(CONTEXT_PREFIX) and len(names) == 1
         is_role = bool(lower & {"role", "roles"})
         is_caller = bool(lower & CALLERS) or (is_role and bool(lower & _USERS))
-        if not lower <= CALLERS | _USERS | {"role", "roles"} or not (is_role or is_caller):
-            return None
-        if not (is_caller or is_by) and any("rol" in one.words for one in tool.arguments):
-            # "Created with the role `a`" is about an argument.
-            return None
-        return Test("roles", values=tuple(one.literal.value for one in phrase.tokens if one.literal))
+        if not phrase.preposition and lower <= _HOLDS and is_context:
+            # "If `context.a` holds"
+            return Test("roles", values=names)
+        is_about_roles = lower <= CALLERS | _USERS | {"role", "roles"} and (is_role or is_caller)
+        # "Created with the role `a`" is about an argument.
+        is_argument = not (is_caller or is_by) and any("rol" in one.words for one in tool.arguments)
+        return Test("roles", values=names) if is_about_roles and not is_argument else None
 
     def _role_nouns(self, tokens: Sequence[WordToken]) -> tuple[str, ...]:
         """Return the roles of nouns for callers: "managers", "a clerk", "admins or editors"; else nothing.

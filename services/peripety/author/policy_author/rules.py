@@ -37,6 +37,7 @@ from peripety.author.policy_author.statements import read_meaning
 from peripety.author.policy_author.tokens import read_tokens
 from peripety.author.policy_author.vocabulary import DescribedTool, Test, has_verb, merge_conditions
 from peripety.author.text_analysis.languages import OFFLINE_MARK
+from peripety.engine.policies.types import CONTEXT_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -315,6 +316,9 @@ class _SentenceReader:
                 if not all(isinstance(test, Test) for test, _ in disjunct):
                     # The approval is not one that a modal verb gives a meaning to.
                     raise NotFollowedError("approval")
+                if any(_is_about_context(test) and negated != is_stopping for test, negated in disjunct):
+                    # Context that is not supplied does not hold, and must never allow more.
+                    raise NotFollowedError(" ".join(calls.words))
                 parts = [
                     test.to_condition(is_negated=is_negated, is_stopping=is_stopping)
                     for test, is_negated in disjunct
@@ -470,6 +474,11 @@ def _widen_part(tokens: Sequence[WordToken], part: str) -> str:
     first = places[-1]
     bounds = [place for place in range(first) if kinds[place] == "BOUND"]
     return join_text(tokens[bounds[-1] if bounds else first :])
+
+
+def _is_about_context(test: Test) -> bool:
+    """Return True if a test is about context of the call."""
+    return test.subject == "roles" and any(one.startswith(CONTEXT_PREFIX) for one in test.values)
 
 
 def _mentions_approval(formula: Formula) -> bool:

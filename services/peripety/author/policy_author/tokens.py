@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from peripety.engine.policies.types import CONTEXT_PREFIX
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -268,6 +270,8 @@ def to_number(text: str) -> float:
 def _read_literal(match: re.Match[str]) -> Literal:
     quoted = match["quoted"] or match["curly"]
     if quoted is not None:
+        if quoted.startswith(CONTEXT_PREFIX):
+            return Literal("name", quoted)
         inner = _LITERAL.fullmatch(quoted)
         return _read_literal(inner) if inner and not inner["quote"] else Literal("name", quoted)
     text = match.group().rstrip(_TRAILING)

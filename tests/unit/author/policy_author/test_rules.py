@@ -218,6 +218,44 @@ def test_callers_are_told_by_their_roles() -> None:
     )
 
 
+_HOLDS_NOT = {"logic": {"!": [{"or": [{"in": ["context.known", {"var": "roles"}]}]}]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Items may be read if `context.known` holds.", [("allow", {"roles": ["context.known"]})]),
+        (
+            "Items may be read if `context.known` or `context.b` holds.",
+            [("allow", {"roles": ["context.known"]}), ("allow", {"roles": ["context.b"]})],
+        ),
+        ("Items must not be read unless `context.known` holds.", [("deny", _HOLDS_NOT)]),
+        ("Reading items needs approval unless `context.known` holds.", [("escalate", _HOLDS_NOT)]),
+        (
+            "Items may only be read if `context.known` holds.",
+            [("deny", _HOLDS_NOT), ("allow", {"roles": ["context.known"]})],
+        ),
+    ],
+)
+def test_context_is_a_condition(text: str, expected: list[tuple[str, Any]]) -> None:
+    assert read(text) == [(then, ["read_item"], when) for then, when in expected]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Items may be read unless `context.known` holds.",
+        "Items must not be read if `context.known` holds.",
+        "Items may be read by callers without the role `context.known`.",
+        "Reading items needs approval if `context.known` holds.",
+    ],
+)
+def test_context_that_is_not_supplied_never_allows_more(text: str) -> None:
+    found = build_rules(text, TOOLS)
+    assert unfollowed(found) == (text,)
+    assert all(rule["then"] != "allow" for rule in found.rules)
+
+
 def test_a_bound_lets_nothing_pass_that_leaves_the_number_out() -> None:
     ((_, _, when),) = read("At most 1,000 items may be read.")
     bounded = {"<=": [{"var": "arguments.max_items"}, 1000]}
