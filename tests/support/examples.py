@@ -1,7 +1,7 @@
 """Number of generated examples for each property, by Hypothesis profile.
 
 The default profile `fast` gives the same result every time. `--hypothesis-profile=all` runs the full
-number of examples from fresh random seeds, and `--hypothesis-profile=short` a third of it.
+number of examples from fresh random seeds, and `--hypothesis-profile=short` a quarter of it.
 `PERIPETY_EXAMPLES` replaces the number in every profile.
 """
 
@@ -12,7 +12,7 @@ import os
 from hypothesis import settings
 
 FAST_EXAMPLES = 25
-_SHORT_SHARE = 1 / 3
+_SHORT_SHARE = 1 / 4
 
 
 def register_profiles() -> None:
