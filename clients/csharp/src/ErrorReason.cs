@@ -418,6 +418,15 @@ namespace Peripety
         /// <summary>The OpenAPI document of the service cannot be read.</summary>
         BadOpenapiDocument,
 
+        /// <summary>No line that is measured has changed since a revision.</summary>
+        NothingChanged,
+
+        /// <summary>Tests of this command cannot be limited to changed lines.</summary>
+        LinesNotMeasured,
+
+        /// <summary>The Git revision of `--diff` is not found.</summary>
+        NoSuchRevision,
+
         /// <summary>A roll has an invalid kind, target or difficulty.</summary>
         RollInvalid,
 

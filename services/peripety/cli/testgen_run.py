@@ -18,6 +18,7 @@ from uuid import uuid4
 import typer
 
 from peripety.api.testgen.v1 import testgen_pb2 as pb
+from peripety.cli.git_changes import find_changes
 from peripety.cli.input_documents import read_document, read_specification
 from peripety.cli.options import MAX_COUNT, MAX_SECONDS, MAX_TOKENS, Model, Server
 from peripety.cli.output import (
@@ -42,7 +43,7 @@ from peripety.cli.testgen_export import (
     output_settings,
     testgen_at,
 )
-from peripety.errors import DeadlineError, InvalidArgumentError, PeripetyError
+from peripety.errors import DeadlineError, FailedPreconditionError, InvalidArgumentError, PeripetyError
 from peripety.rpc.messages import copy_fields
 from peripety.rpc.proto_json import to_json
 from peripety.testgen.environment import scan_environment
@@ -288,6 +289,20 @@ def make_subject(
     )
 
 
+def add_changes(subject: pb.Subject | None, directory: Path | None, revision: str) -> bool:
+    """Limit a subject to the lines that have changed since a revision; return False if none has.
+
+    Raises:
+        BadParameter: the subject is not a command or a function, or its directory is missing.
+        InvalidArgumentError: the revision or its repository is not found.
+    """
+    if subject is None or not subject.HasField("command") or directory is None:
+        raise typer.BadParameter("--diff needs --environment DIR, with --command or --function")
+    changes = find_changes(directory, revision)
+    subject.command.changes.CopyFrom(changes)
+    return bool(changes.files)
+
+
 def confirm_unfenced(subject: pb.Subject | None, server: str | None, *, unfenced: bool) -> bool:
     """Return True if a command runs without a fence where none works; at a terminal, the user decides.
 
@@ -314,6 +329,7 @@ def describe_environment(directory: Path, task: str) -> pb.EnvironmentInfo:
 
 
 _TARGET = 30
+_NOTHING_CHANGED = "NOTHING_CHANGED"
 
 
 def _show_run(
@@ -328,6 +344,12 @@ def _show_run(
         error_console().print("interrupted")
         run.print_resume_hint()
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    except FailedPreconditionError as error:
+        if error.code != _NOTHING_CHANGED:
+            raise
+        # In a pipeline, a change that needs no test is not a failure.
+        result_console().print(one_line(error.message))
+        return 0
     except (PeripetyError, typer.BadParameter):  # an output error leaves the run usable
         run.print_resume_hint()
         raise
@@ -452,6 +474,15 @@ def generate(
     openapi: OpenApi = None,
     port: Port = DEFAULT_PORT,
     environment: Environment = None,
+    diff: Annotated[
+        str | None,
+        typer.Option(
+            "--diff",
+            metavar="REV",
+            help="Test only what has changed in the directory since this Git revision. Only for programs"
+            " and functions in Python.",
+        ),
+    ] = None,
     readable: Readable = None,
     unfenced: Unfenced = False,
     profile: Annotated[
@@ -507,6 +538,7 @@ def generate(
       peripety testgen generate "Only the folder" --policy build/office --target 20
       peripety testgen generate --file task.md --environment . --command -- python3 tool.py
       peripety testgen generate "A slug of a title" --environment src --function blog.text:slugify
+      peripety testgen generate "A slug of a title" --environment src --function blog.text --diff main
       peripety testgen generate "Notes" --environment . --openapi /openapi.json --command -- python3 server.py
     """  # noqa: D301 - keeps the lines of the examples apart
     named = [*(words or ())]
@@ -519,6 +551,11 @@ def generate(
     task = read_description(about, file)
     argv = named if command or function is not None else None
     subject = make_subject(scenario, policy, argv, environment, readable or (), function, openapi, port)
+    if diff is not None and not add_changes(subject, environment, diff):
+        result_console().print(
+            f"no file of {printable(str(environment))} has changed since {printable(diff)}"
+        )
+        raise typer.Exit
     wanted = replace(wanted, unfenced=confirm_unfenced(subject, server, unfenced=unfenced))
     limits = RunLimits(max_tokens, max_time, max_rounds, target, not no_baseline, parallel, profile)
     request = pb.GenerateTestsRequest(

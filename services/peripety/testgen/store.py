@@ -30,6 +30,7 @@ from peripety.testgen.run.budget import BudgetAccount
 from peripety.testgen.run.state import GenerationState
 from peripety.testgen.run.steps import make_stats
 from peripety.testgen.subject_source import CommandSpec, PolicyDocument, ResolvedSubject, ScenarioDocument
+from peripety.testgen.subjects.command.python_program import ProgramChanges
 from peripety.testgen.types import TestGenOrder
 
 if TYPE_CHECKING:
@@ -151,7 +152,10 @@ _TYPE_NAMESPACE = {
     **vars(events),
     **vars(types),
     **vars(subject_source),
-    **{kind.__name__: kind for kind in (Mapping, Finding, Coverage, Mutant, MutationScore, UsageTotal)},
+    **{
+        kind.__name__: kind
+        for kind in (Mapping, ProgramChanges, Finding, Coverage, Mutant, MutationScore, UsageTotal)
+    },
 }
 
 

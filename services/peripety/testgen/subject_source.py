@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from peripety.engine.executor import Executor
     from peripety.policy.types import StoredPolicies
     from peripety.scenario.types import ScenarioSource
+    from peripety.testgen.subjects.command.python_program import ProgramChanges
     from peripety.testgen.subjects.subject import Subject
 
 
@@ -77,6 +78,7 @@ class CommandSpec:
             all public ones of `package.module`.
         openapi: the OpenAPI document of the HTTP service that it starts; empty for no service.
         port: the port of the service.
+        changes: the lines to test and to measure; None for whole files.
     """
 
     argv: tuple[str, ...]
@@ -88,6 +90,7 @@ class CommandSpec:
     function: str = ""
     openapi: str = ""
     port: int = DEFAULT_PORT
+    changes: ProgramChanges | None = None
 
 
 ResolvedSubject: TypeAlias = ScenarioDocument | PolicyDocument | CommandSpec
@@ -188,6 +191,7 @@ def _load_command(command: CommandSpec, task: str, *, unfenced: bool) -> Subject
             memory_bytes=command.memory_bytes,
             task=task,
             readable=[*map(Path, command.readable)],
+            changes=command.changes,
             unfenced=unfenced,
         )
     except OSError as error:

@@ -302,6 +302,10 @@ class DuplicateLevel(Enum):
     """They kill the same mutants and cover the same targets; only in runs of earlier versions."""
 
 
+CHANGED_LINES_SCOPE = " of the changed lines"
+"""The scope of figures of changed lines."""
+
+
 @dataclass(frozen=True, slots=True)
 class SuiteQuality:
     """The measured quality of the tests of a run.
@@ -311,12 +315,14 @@ class SuiteQuality:
         mutation: the mutation score.
         counting_tests: the number of tests that count.
         unmeasured_lines: the numbers of lines of imported packages that are not measured, by their names.
+        changed_since: the revision since which lines have changed, if only these are measured; else empty.
     """
 
     coverage: tuple[Coverage, ...] = field(default=())
     mutation: MutationScore | None = None
     counting_tests: int = 0
     unmeasured_lines: Mapping[str, int] = field(default_factory=dict)
+    changed_since: str = ""
 
     @property
     def is_partial(self) -> bool:

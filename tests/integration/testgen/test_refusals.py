@@ -54,6 +54,8 @@ def custom(*categories: pb.Category) -> dict[str, Any]:
 
 NEGATIVE = pb.TestGenConfig()
 NEGATIVE.max_total_time.FromSeconds(-1)
+RANGES = [pb.LineRange(first=1, last=1), pb.LineRange(first=2, last=1)]
+CHANGES = pb.SubjectChanges(revision="r", files=[pb.ChangedFile(path="a.py", lines=RANGES)])
 LATE = pb.CommandSubject(argv=["true"])
 LATE.timeout.FromSeconds(301)
 
@@ -106,6 +108,8 @@ LATE.timeout.FromSeconds(301)
         (command(environment={"A": "a\0"}), "subject.command.environment[A]"),
         (command(memory_bytes=1), "subject.command.memory_bytes"),
         ({"subject": pb.Subject(command=LATE)}, "subject.command.timeout"),
+        (command(changes=pb.SubjectChanges()), "subject.command.changes.revision"),
+        (command(changes=CHANGES), "subject.command.changes.files[0].lines[1]"),
     ],
 )
 async def test_a_wrong_field_of_an_order_is_named(

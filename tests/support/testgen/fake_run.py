@@ -315,6 +315,7 @@ class NumberedSubject:
     material: Mapping[str, Any] = {"means": "parts with numbers"}
     body_schema: Mapping[str, Any] = {"type": "object"}
     unmeasured_lines = NO_LINES
+    changed_since = ""
 
     def __init__(self, parts: int, floor: Iterable[int] = ()) -> None:
         self._parts = [*range(parts)]
@@ -628,6 +629,7 @@ class ToySubject:
     material: Mapping[str, Any] = {"means": "the smaller of a sum and ten"}
     body_schema: Mapping[str, Any] = {"type": "object"}
     unmeasured_lines = NO_LINES
+    changed_since = ""
     targets: Sequence[SubjectTarget] = (
         SubjectTarget("side", "/below", "a sum below the bound"),
         SubjectTarget("side", "/above", "a sum above the bound"),

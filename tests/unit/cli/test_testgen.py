@@ -238,6 +238,8 @@ def test_each_kind_of_subject_is_named_and_brings_its_context(
             "--scenario, --policy, --command and --function exclude each other",
         ),
         (["a", "--command"], "the command is missing after --"),
+        (["a", "--diff", "HEAD"], "--diff needs --environment DIR"),
+        (["a", "--diff", "HEAD", "--command", "--", "cat"], "--diff needs --environment DIR"),
         (["a", "--format", "json"], "--format needs -o"),
         (["a", "-o", "tests.txt"], "add --format"),
         (["a", "--target", "9999999999"], "1000000000"),

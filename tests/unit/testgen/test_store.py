@@ -24,6 +24,7 @@ from peripety.testgen.store import (
     encode_subject,
 )
 from peripety.testgen.subject_source import CommandSpec, PolicyDocument, ResolvedSubject, ScenarioDocument
+from peripety.testgen.subjects.command.python_program import ProgramChanges
 from peripety.testgen.types import (
     CaseVerdict,
     DuplicateLevel,
@@ -140,6 +141,7 @@ def test_what_a_run_is_to_do_and_what_it_has_used() -> None:
         ScenarioDocument('{"a": "ü"}'.encode()),
         PolicyDocument(b"{}"),
         CommandSpec(("a", "b"), "/w", {"K": "v"}, 1.5, 2**30),
+        CommandSpec(("a",), changes=ProgramChanges("main", {"a.py": ((1, 2), (4, 4))})),
     ],
 )
 def test_what_tests_are_run_on(subject: ResolvedSubject | None) -> None:

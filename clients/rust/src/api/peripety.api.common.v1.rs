@@ -1494,7 +1494,7 @@ pub enum ErrorReason {
     ///
     /// Why: Its module is neither in the working directory nor installed for the interpreter, or does not define it.
     ///
-    /// Fix: Write `package.module:name`, and add the directory of the module (`--environment`) or its interpreter.
+    /// Fix: Write `package.module:name` or `package.module`, and add the directory of the module (`--environment`) or its interpreter.
     NoSuchFunction = 808,
     /// Hypothesis is not installed.
     ///
@@ -1509,6 +1509,24 @@ pub enum ErrorReason {
     ///
     /// Fix: Name a file of the directory, or a path of the service that begins with a slash. Convert YAML to JSON.
     BadOpenapiDocument = 810,
+    /// No line that is measured has changed since a revision.
+    ///
+    /// Why: Tests are limited to changed lines, and the changes are in other files, in comments, or in text.
+    ///
+    /// Fix: No test is needed. Name an earlier revision, or generate tests without `--diff`.
+    NothingChanged = 811,
+    /// Tests of this command cannot be limited to changed lines.
+    ///
+    /// Why: Lines are measured for programs and functions in Python.
+    ///
+    /// Fix: Leave out `--diff`.
+    LinesNotMeasured = 812,
+    /// The Git revision of `--diff` is not found.
+    ///
+    /// Why: The directory is not in a Git repository, Git is not installed, or the repository does not have the revision.
+    ///
+    /// Fix: Name a commit, a branch or a tag of the repository of the directory.
+    NoSuchRevision = 813,
     /// A roll has an invalid kind, target or difficulty.
     ///
     /// Why: The engine cannot resolve it.
@@ -1735,6 +1753,9 @@ impl ErrorReason {
             Self::NoSuchFunction => "ERROR_REASON_NO_SUCH_FUNCTION",
             Self::HypothesisUnavailable => "ERROR_REASON_HYPOTHESIS_UNAVAILABLE",
             Self::BadOpenapiDocument => "ERROR_REASON_BAD_OPENAPI_DOCUMENT",
+            Self::NothingChanged => "ERROR_REASON_NOTHING_CHANGED",
+            Self::LinesNotMeasured => "ERROR_REASON_LINES_NOT_MEASURED",
+            Self::NoSuchRevision => "ERROR_REASON_NO_SUCH_REVISION",
             Self::RollInvalid => "ERROR_REASON_ROLL_INVALID",
             Self::SnapshotInvalid => "ERROR_REASON_SNAPSHOT_INVALID",
             Self::UnknownAction => "ERROR_REASON_UNKNOWN_ACTION",
@@ -1893,6 +1914,9 @@ impl ErrorReason {
             "ERROR_REASON_NO_SUCH_FUNCTION" => Some(Self::NoSuchFunction),
             "ERROR_REASON_HYPOTHESIS_UNAVAILABLE" => Some(Self::HypothesisUnavailable),
             "ERROR_REASON_BAD_OPENAPI_DOCUMENT" => Some(Self::BadOpenapiDocument),
+            "ERROR_REASON_NOTHING_CHANGED" => Some(Self::NothingChanged),
+            "ERROR_REASON_LINES_NOT_MEASURED" => Some(Self::LinesNotMeasured),
+            "ERROR_REASON_NO_SUCH_REVISION" => Some(Self::NoSuchRevision),
             "ERROR_REASON_ROLL_INVALID" => Some(Self::RollInvalid),
             "ERROR_REASON_SNAPSHOT_INVALID" => Some(Self::SnapshotInvalid),
             "ERROR_REASON_UNKNOWN_ACTION" => Some(Self::UnknownAction),

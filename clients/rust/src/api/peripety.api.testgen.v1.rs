@@ -91,6 +91,40 @@ pub struct CommandSubject {
     /// Port at which the service accepts connections, at 127.0.0.1; 0 for 8000.
     #[prost(int32, tag = "9")]
     pub port: i32,
+    /// Lines of the working directory to test and to measure, in place of whole files; unset for whole files. Only for a
+    /// program whose lines are measured.
+    #[prost(message, optional, tag = "10")]
+    pub changes: ::core::option::Option<SubjectChanges>,
+}
+/// Lines that have changed since a revision.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SubjectChanges {
+    /// The revision, for display, such as `main`; at most 256 bytes.
+    #[prost(string, tag = "1")]
+    pub revision: ::prost::alloc::string::String,
+    /// The changed files, at most 10,000.
+    #[prost(message, repeated, tag = "2")]
+    pub files: ::prost::alloc::vec::Vec<ChangedFile>,
+}
+/// A changed file.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ChangedFile {
+    /// Its path in the working directory.
+    #[prost(string, tag = "1")]
+    pub path: ::prost::alloc::string::String,
+    /// Its changed lines. Of removed lines, the lines around them.
+    #[prost(message, repeated, tag = "2")]
+    pub lines: ::prost::alloc::vec::Vec<LineRange>,
+}
+/// Consecutive lines.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LineRange {
+    /// The first line, from 1.
+    #[prost(int32, tag = "1")]
+    pub first: i32,
+    /// The last line.
+    #[prost(int32, tag = "2")]
+    pub last: i32,
 }
 /// Subject under test. Tests without a subject cannot be measured.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -403,6 +437,9 @@ pub struct Quality {
         ::prost::alloc::string::String,
         i32,
     >,
+    /// Revision since which lines have changed, if only these are measured; else empty.
+    #[prost(string, tag = "5")]
+    pub changed_since: ::prost::alloc::string::String,
 }
 /// Statistics of a run.
 #[derive(Clone, PartialEq, ::prost::Message)]

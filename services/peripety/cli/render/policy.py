@@ -70,22 +70,32 @@ def format_failures(
         yield f"  ... and {len(failed) - _SHOWN} more"
 
 
-def format_coverage(kinds: Iterable[quality.Coverage]) -> Iterator[str]:
-    """Format coverage, one line per kind."""
+def format_coverage(kinds: Iterable[quality.Coverage], scope: str = "") -> Iterator[str]:
+    """Format coverage, one line per kind.
+
+    Args:
+        kinds: the coverage by kind.
+        scope: the part that is measured, with a space before it; empty for everything.
+    """
     for one in kinds:
         kind = one_line(one.kind).replace("_", "/")
         share = f"{one.covered:,} of {one.reachable:,} ({one.covered / max(one.reachable, 1):.0%})"
-        yield f"  {kind} coverage: {share if one.reachable else 'not measured'}"
+        yield f"  {kind} coverage{scope}: {share if one.reachable else 'not measured'}"
 
 
-def format_mutation_score(score: quality.MutationScore) -> Iterator[str]:
-    """Format a mutation score and the surviving mutants."""
+def format_mutation_score(score: quality.MutationScore, scope: str = "") -> Iterator[str]:
+    """Format a mutation score and the surviving mutants.
+
+    Args:
+        score: the score.
+        scope: as for `format_coverage`.
+    """
     counting = score.killed + score.survived
     if not counting:
-        yield "  mutants killed: not measured"
+        yield f"  mutants killed{scope}: not measured"
         return
     yield (
-        f"  mutants killed: {score.killed:,} of {counting:,} ({score.score:.1%}),"
+        f"  mutants killed{scope}: {score.killed:,} of {counting:,} ({score.score:.1%}),"
         f" {score.equivalent:,} more proved equivalent"
     )
     for mutant in score.survivors[:_SHOWN]:

@@ -14,6 +14,7 @@ from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.cli.output import format_model_usage, one_line, printable
 from peripety.cli.render.policy import format_count, format_coverage, format_mutation_score
 from peripety.rpc.proto_json import enum_word
+from peripety.testgen.types import CHANGED_LINES_SCOPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -171,12 +172,15 @@ def format_quality(quality: pb.Quality, tests: int) -> Iterator[str]:
     yield f"  measured: {quality.counting_tests:,} of {format_count(tests, 'test')} count"
     if quality.unmeasured_lines:
         yield f"  measured: {_format_scope(quality)}"
-    yield from (f"  {line}" for line in format_coverage(quality.coverage))
+    scope = CHANGED_LINES_SCOPE if quality.changed_since else ""
+    if quality.changed_since:
+        yield f"  measured: the lines changed since {one_line(quality.changed_since)}"
+    yield from (f"  {line}" for line in format_coverage(quality.coverage, scope))
     for kind in quality.coverage:
         yield from _format_paths("not covered", kind.kind, kind.uncovered)
         yield from _format_paths("out of reach", kind.kind, kind.unreachable)
     if quality.HasField("mutation"):
-        yield from (f"  {line}" for line in format_mutation_score(quality.mutation))
+        yield from (f"  {line}" for line in format_mutation_score(quality.mutation, scope))
 
 
 def _format_scope(quality: pb.Quality) -> str:

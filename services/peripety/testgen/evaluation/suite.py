@@ -226,6 +226,7 @@ class MeasuredSuite:
             self._mutation_score() if self._is_mutated else None,
             counting,
             dict(self._subject.unmeasured_lines),
+            self._subject.changed_since,
         )
 
     def _mutation_score(self) -> MutationScore:

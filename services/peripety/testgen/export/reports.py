@@ -19,7 +19,7 @@ from xml.etree import ElementTree as ET
 
 from peripety.testgen.export.existing_module import members_of
 from peripety.testgen.export.literals import to_one_line
-from peripety.testgen.types import TestStatus
+from peripety.testgen.types import CHANGED_LINES_SCOPE, TestStatus
 from peripety.version import __version__
 
 if TYPE_CHECKING:
@@ -221,8 +221,12 @@ def _measurement_lines(suite: ExportedSuite) -> Iterator[str]:
         yield from ("| quality | not measured |", "")
         return
     yield f"| tests that count | {quality.counting_tests} |"
+    scope = ""
+    if quality.changed_since:
+        scope = CHANGED_LINES_SCOPE
+        yield f"| measured | the lines changed since {_escape(quality.changed_since)} |"
     for one in quality.coverage:
-        yield f"| {one.kind.replace('_', '/')} coverage | {_share(one.covered, one.reachable)} |"
+        yield f"| {one.kind.replace('_', '/')} coverage{scope} | {_share(one.covered, one.reachable)} |"
     if quality.unmeasured_lines:
         parts = (f"{_escape(name)} {count}" for name, count in sorted(quality.unmeasured_lines.items()))
         yield f"| lines not measured | {', '.join(parts)} |"
@@ -230,7 +234,7 @@ def _measurement_lines(suite: ExportedSuite) -> Iterator[str]:
     killed = (
         "not measured" if mutation is None else _share(mutation.killed, mutation.killed + mutation.survived)
     )
-    yield from (f"| mutants killed | {killed} |", "")
+    yield from (f"| mutants killed{scope} | {killed} |", "")
 
 
 def _share(part: int, whole: int) -> str:

@@ -19,6 +19,7 @@ from peripety.testgen.subject_source import (
     StoredScenario,
 )
 from peripety.testgen.subjects.command.function import FUNCTION_PATTERN
+from peripety.testgen.subjects.command.python_program import ProgramChanges
 from peripety.testgen.subjects.command.subject import DEFAULT_MEMORY_BYTES, DEFAULT_TIMEOUT_SECONDS
 from peripety.testgen.subjects.http_service.document import DEFAULT_PORT
 from peripety.testgen.types import (
@@ -214,6 +215,8 @@ _MAX_COMMAND_SECONDS = 300
 _MIN_MEMORY_BYTES = 16 * 1024 * 1024
 _MAX_MEMORY_BYTES = 2**36
 _MAX_PORT = 65_535
+_MAX_CHANGED_FILES = 10_000
+_MAX_LINE = 100_000
 _VARIABLE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -313,7 +316,30 @@ def _command_from_proto(command: pb.CommandSubject, field: str) -> CommandSpec:
         function=command.function,
         openapi=command.openapi,
         port=command.port or DEFAULT_PORT,
+        changes=_changes_from_proto(command.changes, f"{field}.changes")
+        if command.HasField("changes")
+        else None,
     )
+
+
+def _changes_from_proto(changes: pb.SubjectChanges, field: str) -> ProgramChanges:
+    require_field(changes.revision, f"{field}.revision", "is required; name the revision")
+    size = len(changes.revision.encode())
+    reason = f"has {size} bytes; at most {_MAX_NAME_BYTES} are accepted"
+    require_field(size <= _MAX_NAME_BYTES, f"{field}.revision", reason)
+    reason = f"has more than {_MAX_CHANGED_FILES} files; name a later revision"
+    require_field(len(changes.files) <= _MAX_CHANGED_FILES, f"{field}.files", reason)
+    files = {}
+    for at, file in enumerate(changes.files):
+        place = f"{field}.files[{at}]"
+        require_field(file.path, f"{place}.path", "is required")
+        _check_name(file.path, f"{place}.path")
+        for number, lines in enumerate(file.lines):
+            is_range = 0 < lines.first <= lines.last <= _MAX_LINE
+            reason = f"is not a range of lines from 1 to {_MAX_LINE}"
+            require_field(is_range, f"{place}.lines[{number}]", reason)
+        files[file.path] = tuple((lines.first, lines.last) for lines in file.lines)
+    return ProgramChanges(changes.revision, files)
 
 
 def _check_part(part: str, field: str) -> None:

@@ -270,6 +270,7 @@ def quality_to_proto(quality: SuiteQuality) -> pb.Quality:
         mutation=None if mutation is None else responses.mutation_score_to_proto(mutation),
         counting_tests=quality.counting_tests,
         unmeasured_lines=quality.unmeasured_lines,
+        changed_since=quality.changed_since,
     )
 
 

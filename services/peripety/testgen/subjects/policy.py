@@ -77,6 +77,7 @@ class PolicySubject:
     context = TaskContext.POLICY
     body_schema: Mapping[str, Any] = _BODY_SCHEMA
     unmeasured_lines = NO_LINES
+    changed_since = ""
 
     def __init__(self, policy: engine.Policy) -> None:
         self._policy = policy

@@ -200,6 +200,11 @@ class Subject(Protocol):
         """The numbers of lines of imported packages that have no targets, by their names."""
         ...
 
+    @property
+    def changed_since(self) -> str:
+        """The revision since which lines have changed, if only these are measured; else empty."""
+        ...
+
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         """Return the reasons why a body that fits the schema is not executable."""
         ...

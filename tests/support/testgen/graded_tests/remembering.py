@@ -63,6 +63,10 @@ class Remembering:
     def unmeasured_lines(self) -> Mapping[str, int]:
         return self._subject.unmeasured_lines
 
+    @property
+    def changed_since(self) -> str:
+        return self._subject.changed_since
+
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         return self._subject.problems(body)
 

@@ -195,3 +195,13 @@ def test_the_share_of_a_program_that_is_measured_is_told() -> None:
         "    line coverage: 4 of 4 (100%)",
         "    mutants killed: not measured",
     ]
+
+
+def test_figures_of_changed_lines_say_so() -> None:
+    lines = quality.Coverage(kind="line", covered=3, reachable=4)
+    score = quality.MutationScore(killed=1, survived=1, score=0.5)
+    assert [*format_quality(pb.Quality(coverage=[lines], mutation=score, changed_since="main"), 1)][1:] == [
+        "  measured: the lines changed since main",
+        "    line coverage of the changed lines: 3 of 4 (75%)",
+        "    mutants killed of the changed lines: 1 of 2 (50.0%), 0 more proved equivalent",
+    ]

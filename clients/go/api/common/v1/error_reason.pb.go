@@ -864,7 +864,7 @@ const (
 	//
 	// Why: Its module is neither in the working directory nor installed for the interpreter, or does not define it.
 	//
-	// Fix: Write `package.module:name`, and add the directory of the module (`--environment`) or its interpreter.
+	// Fix: Write `package.module:name` or `package.module`, and add the directory of the module (`--environment`) or its interpreter.
 	ErrorReason_ERROR_REASON_NO_SUCH_FUNCTION ErrorReason = 808
 	// Hypothesis is not installed.
 	//
@@ -879,6 +879,24 @@ const (
 	//
 	// Fix: Name a file of the directory, or a path of the service that begins with a slash. Convert YAML to JSON.
 	ErrorReason_ERROR_REASON_BAD_OPENAPI_DOCUMENT ErrorReason = 810
+	// No line that is measured has changed since a revision.
+	//
+	// Why: Tests are limited to changed lines, and the changes are in other files, in comments, or in text.
+	//
+	// Fix: No test is needed. Name an earlier revision, or generate tests without `--diff`.
+	ErrorReason_ERROR_REASON_NOTHING_CHANGED ErrorReason = 811
+	// Tests of this command cannot be limited to changed lines.
+	//
+	// Why: Lines are measured for programs and functions in Python.
+	//
+	// Fix: Leave out `--diff`.
+	ErrorReason_ERROR_REASON_LINES_NOT_MEASURED ErrorReason = 812
+	// The Git revision of `--diff` is not found.
+	//
+	// Why: The directory is not in a Git repository, Git is not installed, or the repository does not have the revision.
+	//
+	// Fix: Name a commit, a branch or a tag of the repository of the directory.
+	ErrorReason_ERROR_REASON_NO_SUCH_REVISION ErrorReason = 813
 	// A roll has an invalid kind, target or difficulty.
 	//
 	// Why: The engine cannot resolve it.
@@ -1100,6 +1118,9 @@ var (
 		808:  "ERROR_REASON_NO_SUCH_FUNCTION",
 		809:  "ERROR_REASON_HYPOTHESIS_UNAVAILABLE",
 		810:  "ERROR_REASON_BAD_OPENAPI_DOCUMENT",
+		811:  "ERROR_REASON_NOTHING_CHANGED",
+		812:  "ERROR_REASON_LINES_NOT_MEASURED",
+		813:  "ERROR_REASON_NO_SUCH_REVISION",
 		901:  "ERROR_REASON_ROLL_INVALID",
 		902:  "ERROR_REASON_SNAPSHOT_INVALID",
 		903:  "ERROR_REASON_UNKNOWN_ACTION",
@@ -1253,6 +1274,9 @@ var (
 		"ERROR_REASON_NO_SUCH_FUNCTION":              808,
 		"ERROR_REASON_HYPOTHESIS_UNAVAILABLE":        809,
 		"ERROR_REASON_BAD_OPENAPI_DOCUMENT":          810,
+		"ERROR_REASON_NOTHING_CHANGED":               811,
+		"ERROR_REASON_LINES_NOT_MEASURED":            812,
+		"ERROR_REASON_NO_SUCH_REVISION":              813,
 		"ERROR_REASON_ROLL_INVALID":                  901,
 		"ERROR_REASON_SNAPSHOT_INVALID":              902,
 		"ERROR_REASON_UNKNOWN_ACTION":                903,
@@ -1300,7 +1324,7 @@ var File_peripety_api_common_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_peripety_api_common_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	")peripety/api/common/v1/error_reason.proto\x12\x16peripety.api.common.v1*\xb8*\n" +
+	")peripety/api/common/v1/error_reason.proto\x12\x16peripety.api.common.v1*\xa5+\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dERROR_REASON_INVALID_ARGUMENT\x10\x01\x12\x1a\n" +
@@ -1440,7 +1464,10 @@ const file_peripety_api_common_v1_error_reason_proto_rawDesc = "" +
 	" ERROR_REASON_SANDBOX_UNAVAILABLE\x10\xa7\x06\x12\"\n" +
 	"\x1dERROR_REASON_NO_SUCH_FUNCTION\x10\xa8\x06\x12(\n" +
 	"#ERROR_REASON_HYPOTHESIS_UNAVAILABLE\x10\xa9\x06\x12&\n" +
-	"!ERROR_REASON_BAD_OPENAPI_DOCUMENT\x10\xaa\x06\x12\x1e\n" +
+	"!ERROR_REASON_BAD_OPENAPI_DOCUMENT\x10\xaa\x06\x12!\n" +
+	"\x1cERROR_REASON_NOTHING_CHANGED\x10\xab\x06\x12$\n" +
+	"\x1fERROR_REASON_LINES_NOT_MEASURED\x10\xac\x06\x12\"\n" +
+	"\x1dERROR_REASON_NO_SUCH_REVISION\x10\xad\x06\x12\x1e\n" +
 	"\x19ERROR_REASON_ROLL_INVALID\x10\x85\a\x12\"\n" +
 	"\x1dERROR_REASON_SNAPSHOT_INVALID\x10\x86\a\x12 \n" +
 	"\x1bERROR_REASON_UNKNOWN_ACTION\x10\x87\a\x12\x1d\n" +

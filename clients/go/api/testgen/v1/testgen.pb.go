@@ -787,7 +787,10 @@ type CommandSubject struct {
 	// its beginning, the path at which the service publishes it. Empty for a program that ends by itself.
 	Openapi string `protobuf:"bytes,8,opt,name=openapi,proto3" json:"openapi,omitempty"`
 	// Port at which the service accepts connections, at 127.0.0.1; 0 for 8000.
-	Port          int32 `protobuf:"varint,9,opt,name=port,proto3" json:"port,omitempty"`
+	Port int32 `protobuf:"varint,9,opt,name=port,proto3" json:"port,omitempty"`
+	// Lines of the working directory to test and to measure, in place of whole files; unset for whole files. Only for a
+	// program whose lines are measured.
+	Changes       *SubjectChanges `protobuf:"bytes,10,opt,name=changes,proto3" json:"changes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -885,6 +888,178 @@ func (x *CommandSubject) GetPort() int32 {
 	return 0
 }
 
+func (x *CommandSubject) GetChanges() *SubjectChanges {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// Lines that have changed since a revision.
+type SubjectChanges struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The revision, for display, such as `main`; at most 256 bytes.
+	Revision string `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The changed files, at most 10,000.
+	Files         []*ChangedFile `protobuf:"bytes,2,rep,name=files,proto3" json:"files,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubjectChanges) Reset() {
+	*x = SubjectChanges{}
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubjectChanges) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubjectChanges) ProtoMessage() {}
+
+func (x *SubjectChanges) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubjectChanges.ProtoReflect.Descriptor instead.
+func (*SubjectChanges) Descriptor() ([]byte, []int) {
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SubjectChanges) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+func (x *SubjectChanges) GetFiles() []*ChangedFile {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+// A changed file.
+type ChangedFile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its path in the working directory.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Its changed lines. Of removed lines, the lines around them.
+	Lines         []*LineRange `protobuf:"bytes,2,rep,name=lines,proto3" json:"lines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangedFile) Reset() {
+	*x = ChangedFile{}
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangedFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangedFile) ProtoMessage() {}
+
+func (x *ChangedFile) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangedFile.ProtoReflect.Descriptor instead.
+func (*ChangedFile) Descriptor() ([]byte, []int) {
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ChangedFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *ChangedFile) GetLines() []*LineRange {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+// Consecutive lines.
+type LineRange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The first line, from 1.
+	First int32 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
+	// The last line.
+	Last          int32 `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LineRange) Reset() {
+	*x = LineRange{}
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LineRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LineRange) ProtoMessage() {}
+
+func (x *LineRange) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LineRange.ProtoReflect.Descriptor instead.
+func (*LineRange) Descriptor() ([]byte, []int) {
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *LineRange) GetFirst() int32 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *LineRange) GetLast() int32 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
 // Subject under test. Tests without a subject cannot be measured.
 type Subject struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -903,7 +1078,7 @@ type Subject struct {
 
 func (x *Subject) Reset() {
 	*x = Subject{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[4]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -915,7 +1090,7 @@ func (x *Subject) String() string {
 func (*Subject) ProtoMessage() {}
 
 func (x *Subject) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[4]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -928,7 +1103,7 @@ func (x *Subject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subject.ProtoReflect.Descriptor instead.
 func (*Subject) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{4}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Subject) GetSubject() isSubject_Subject {
@@ -1044,7 +1219,7 @@ type TestGenConfig struct {
 
 func (x *TestGenConfig) Reset() {
 	*x = TestGenConfig{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[5]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1231,7 @@ func (x *TestGenConfig) String() string {
 func (*TestGenConfig) ProtoMessage() {}
 
 func (x *TestGenConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[5]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1244,7 @@ func (x *TestGenConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenConfig.ProtoReflect.Descriptor instead.
 func (*TestGenConfig) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{5}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TestGenConfig) GetMinTestsPerCategory() int32 {
@@ -1186,7 +1361,7 @@ type ScenarioStep struct {
 
 func (x *ScenarioStep) Reset() {
 	*x = ScenarioStep{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[6]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1198,7 +1373,7 @@ func (x *ScenarioStep) String() string {
 func (*ScenarioStep) ProtoMessage() {}
 
 func (x *ScenarioStep) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[6]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1211,7 +1386,7 @@ func (x *ScenarioStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScenarioStep.ProtoReflect.Descriptor instead.
 func (*ScenarioStep) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{6}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ScenarioStep) GetActions() []*v11.ActionCall {
@@ -1248,7 +1423,7 @@ type ScenarioTest struct {
 
 func (x *ScenarioTest) Reset() {
 	*x = ScenarioTest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[7]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1260,7 +1435,7 @@ func (x *ScenarioTest) String() string {
 func (*ScenarioTest) ProtoMessage() {}
 
 func (x *ScenarioTest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[7]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1273,7 +1448,7 @@ func (x *ScenarioTest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScenarioTest.ProtoReflect.Descriptor instead.
 func (*ScenarioTest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{7}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ScenarioTest) GetSeed() int64 {
@@ -1303,7 +1478,7 @@ type PythonCall struct {
 
 func (x *PythonCall) Reset() {
 	*x = PythonCall{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[8]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1490,7 @@ func (x *PythonCall) String() string {
 func (*PythonCall) ProtoMessage() {}
 
 func (x *PythonCall) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[8]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1503,7 @@ func (x *PythonCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PythonCall.ProtoReflect.Descriptor instead.
 func (*PythonCall) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{8}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PythonCall) GetModule() string {
@@ -1358,7 +1533,7 @@ type TestFile struct {
 
 func (x *TestFile) Reset() {
 	*x = TestFile{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[9]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1370,7 +1545,7 @@ func (x *TestFile) String() string {
 func (*TestFile) ProtoMessage() {}
 
 func (x *TestFile) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[9]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1383,7 +1558,7 @@ func (x *TestFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestFile.ProtoReflect.Descriptor instead.
 func (*TestFile) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{9}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TestFile) GetPath() string {
@@ -1423,7 +1598,7 @@ type CommandTest struct {
 
 func (x *CommandTest) Reset() {
 	*x = CommandTest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[10]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1610,7 @@ func (x *CommandTest) String() string {
 func (*CommandTest) ProtoMessage() {}
 
 func (x *CommandTest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[10]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1623,7 @@ func (x *CommandTest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandTest.ProtoReflect.Descriptor instead.
 func (*CommandTest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{10}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CommandTest) GetArguments() []string {
@@ -1513,7 +1688,7 @@ type HttpHeader struct {
 
 func (x *HttpHeader) Reset() {
 	*x = HttpHeader{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1525,7 +1700,7 @@ func (x *HttpHeader) String() string {
 func (*HttpHeader) ProtoMessage() {}
 
 func (x *HttpHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[11]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1538,7 +1713,7 @@ func (x *HttpHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HttpHeader.ProtoReflect.Descriptor instead.
 func (*HttpHeader) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{11}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HttpHeader) GetName() string {
@@ -1579,7 +1754,7 @@ type HttpStep struct {
 
 func (x *HttpStep) Reset() {
 	*x = HttpStep{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1766,7 @@ func (x *HttpStep) String() string {
 func (*HttpStep) ProtoMessage() {}
 
 func (x *HttpStep) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[12]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1779,7 @@ func (x *HttpStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HttpStep.ProtoReflect.Descriptor instead.
 func (*HttpStep) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{12}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HttpStep) GetMethod() string {
@@ -1660,7 +1835,7 @@ type HttpTest struct {
 
 func (x *HttpTest) Reset() {
 	*x = HttpTest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1672,7 +1847,7 @@ func (x *HttpTest) String() string {
 func (*HttpTest) ProtoMessage() {}
 
 func (x *HttpTest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[13]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1685,7 +1860,7 @@ func (x *HttpTest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HttpTest.ProtoReflect.Descriptor instead.
 func (*HttpTest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{13}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HttpTest) GetRequests() []*HttpStep {
@@ -1719,7 +1894,7 @@ type TestVerdict struct {
 
 func (x *TestVerdict) Reset() {
 	*x = TestVerdict{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1731,7 +1906,7 @@ func (x *TestVerdict) String() string {
 func (*TestVerdict) ProtoMessage() {}
 
 func (x *TestVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[14]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1744,7 +1919,7 @@ func (x *TestVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestVerdict.ProtoReflect.Descriptor instead.
 func (*TestVerdict) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{14}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TestVerdict) GetStatus() TestStatus {
@@ -1842,7 +2017,7 @@ type GeneratedTest struct {
 
 func (x *GeneratedTest) Reset() {
 	*x = GeneratedTest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1854,7 +2029,7 @@ func (x *GeneratedTest) String() string {
 func (*GeneratedTest) ProtoMessage() {}
 
 func (x *GeneratedTest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[15]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1867,7 +2042,7 @@ func (x *GeneratedTest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GeneratedTest.ProtoReflect.Descriptor instead.
 func (*GeneratedTest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{15}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GeneratedTest) GetTestId() string {
@@ -2053,7 +2228,7 @@ type Reflection struct {
 
 func (x *Reflection) Reset() {
 	*x = Reflection{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2065,7 +2240,7 @@ func (x *Reflection) String() string {
 func (*Reflection) ProtoMessage() {}
 
 func (x *Reflection) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[16]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2078,7 +2253,7 @@ func (x *Reflection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reflection.ProtoReflect.Descriptor instead.
 func (*Reflection) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{16}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Reflection) GetCategory() string {
@@ -2120,13 +2295,15 @@ type Quality struct {
 	CountingTests int32 `protobuf:"varint,3,opt,name=counting_tests,json=countingTests,proto3" json:"counting_tests,omitempty"`
 	// Imported packages that are not measured, with their numbers of lines. The task measures a package by naming it.
 	UnmeasuredLines map[string]int32 `protobuf:"bytes,4,rep,name=unmeasured_lines,json=unmeasuredLines,proto3" json:"unmeasured_lines,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Revision since which lines have changed, if only these are measured; else empty.
+	ChangedSince  string `protobuf:"bytes,5,opt,name=changed_since,json=changedSince,proto3" json:"changed_since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Quality) Reset() {
 	*x = Quality{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2315,7 @@ func (x *Quality) String() string {
 func (*Quality) ProtoMessage() {}
 
 func (x *Quality) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[17]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2328,7 @@ func (x *Quality) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quality.ProtoReflect.Descriptor instead.
 func (*Quality) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{17}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Quality) GetCoverage() []*v11.Coverage {
@@ -2180,6 +2357,13 @@ func (x *Quality) GetUnmeasuredLines() map[string]int32 {
 		return x.UnmeasuredLines
 	}
 	return nil
+}
+
+func (x *Quality) GetChangedSince() string {
+	if x != nil {
+		return x.ChangedSince
+	}
+	return ""
 }
 
 // Statistics of a run.
@@ -2215,7 +2399,7 @@ type TestRunStats struct {
 
 func (x *TestRunStats) Reset() {
 	*x = TestRunStats{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2227,7 +2411,7 @@ func (x *TestRunStats) String() string {
 func (*TestRunStats) ProtoMessage() {}
 
 func (x *TestRunStats) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[18]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2240,7 +2424,7 @@ func (x *TestRunStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestRunStats.ProtoReflect.Descriptor instead.
 func (*TestRunStats) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{18}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TestRunStats) GetTotalTests() int32 {
@@ -2370,7 +2554,7 @@ type TestRun struct {
 
 func (x *TestRun) Reset() {
 	*x = TestRun{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2382,7 +2566,7 @@ func (x *TestRun) String() string {
 func (*TestRun) ProtoMessage() {}
 
 func (x *TestRun) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[19]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2395,7 +2579,7 @@ func (x *TestRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestRun.ProtoReflect.Descriptor instead.
 func (*TestRun) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{19}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TestRun) GetRunId() string {
@@ -2540,7 +2724,7 @@ type TestRunSummary struct {
 
 func (x *TestRunSummary) Reset() {
 	*x = TestRunSummary{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2552,7 +2736,7 @@ func (x *TestRunSummary) String() string {
 func (*TestRunSummary) ProtoMessage() {}
 
 func (x *TestRunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[20]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2565,7 +2749,7 @@ func (x *TestRunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestRunSummary.ProtoReflect.Descriptor instead.
 func (*TestRunSummary) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{20}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TestRunSummary) GetRunId() string {
@@ -2644,7 +2828,7 @@ type TestGenEvent struct {
 
 func (x *TestGenEvent) Reset() {
 	*x = TestGenEvent{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2656,7 +2840,7 @@ func (x *TestGenEvent) String() string {
 func (*TestGenEvent) ProtoMessage() {}
 
 func (x *TestGenEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[21]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2669,7 +2853,7 @@ func (x *TestGenEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent.ProtoReflect.Descriptor instead.
 func (*TestGenEvent) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TestGenEvent) GetRunId() string {
@@ -2870,7 +3054,7 @@ type GenerateTestsRequest struct {
 
 func (x *GenerateTestsRequest) Reset() {
 	*x = GenerateTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2882,7 +3066,7 @@ func (x *GenerateTestsRequest) String() string {
 func (*GenerateTestsRequest) ProtoMessage() {}
 
 func (x *GenerateTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[22]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2895,7 +3079,7 @@ func (x *GenerateTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateTestsRequest.ProtoReflect.Descriptor instead.
 func (*GenerateTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{22}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GenerateTestsRequest) GetRequestId() string {
@@ -2979,7 +3163,7 @@ type GenerateTestsResponse struct {
 
 func (x *GenerateTestsResponse) Reset() {
 	*x = GenerateTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +3175,7 @@ func (x *GenerateTestsResponse) String() string {
 func (*GenerateTestsResponse) ProtoMessage() {}
 
 func (x *GenerateTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[23]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +3188,7 @@ func (x *GenerateTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateTestsResponse.ProtoReflect.Descriptor instead.
 func (*GenerateTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{23}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GenerateTestsResponse) GetEvent() *TestGenEvent {
@@ -3027,7 +3211,7 @@ type ResumeTestsRequest struct {
 
 func (x *ResumeTestsRequest) Reset() {
 	*x = ResumeTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3039,7 +3223,7 @@ func (x *ResumeTestsRequest) String() string {
 func (*ResumeTestsRequest) ProtoMessage() {}
 
 func (x *ResumeTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[24]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3052,7 +3236,7 @@ func (x *ResumeTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTestsRequest.ProtoReflect.Descriptor instead.
 func (*ResumeTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{24}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ResumeTestsRequest) GetRunId() string {
@@ -3080,7 +3264,7 @@ type ResumeTestsResponse struct {
 
 func (x *ResumeTestsResponse) Reset() {
 	*x = ResumeTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3276,7 @@ func (x *ResumeTestsResponse) String() string {
 func (*ResumeTestsResponse) ProtoMessage() {}
 
 func (x *ResumeTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[25]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3289,7 @@ func (x *ResumeTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTestsResponse.ProtoReflect.Descriptor instead.
 func (*ResumeTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{25}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ResumeTestsResponse) GetEvent() *TestGenEvent {
@@ -3138,7 +3322,7 @@ type RunTestsRequest struct {
 
 func (x *RunTestsRequest) Reset() {
 	*x = RunTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3150,7 +3334,7 @@ func (x *RunTestsRequest) String() string {
 func (*RunTestsRequest) ProtoMessage() {}
 
 func (x *RunTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[26]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3163,7 +3347,7 @@ func (x *RunTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTestsRequest.ProtoReflect.Descriptor instead.
 func (*RunTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{26}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RunTestsRequest) GetRequestId() string {
@@ -3233,7 +3417,7 @@ type RunTestsResponse struct {
 
 func (x *RunTestsResponse) Reset() {
 	*x = RunTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3245,7 +3429,7 @@ func (x *RunTestsResponse) String() string {
 func (*RunTestsResponse) ProtoMessage() {}
 
 func (x *RunTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[27]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3258,7 +3442,7 @@ func (x *RunTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTestsResponse.ProtoReflect.Descriptor instead.
 func (*RunTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{27}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RunTestsResponse) GetSequence() int64 {
@@ -3322,7 +3506,7 @@ type GetTestRunRequest struct {
 
 func (x *GetTestRunRequest) Reset() {
 	*x = GetTestRunRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3334,7 +3518,7 @@ func (x *GetTestRunRequest) String() string {
 func (*GetTestRunRequest) ProtoMessage() {}
 
 func (x *GetTestRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[28]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3347,7 +3531,7 @@ func (x *GetTestRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTestRunRequest.ProtoReflect.Descriptor instead.
 func (*GetTestRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{28}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetTestRunRequest) GetRunId() string {
@@ -3368,7 +3552,7 @@ type GetTestRunResponse struct {
 
 func (x *GetTestRunResponse) Reset() {
 	*x = GetTestRunResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3380,7 +3564,7 @@ func (x *GetTestRunResponse) String() string {
 func (*GetTestRunResponse) ProtoMessage() {}
 
 func (x *GetTestRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[29]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3393,7 +3577,7 @@ func (x *GetTestRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTestRunResponse.ProtoReflect.Descriptor instead.
 func (*GetTestRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{29}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetTestRunResponse) GetRun() *TestRun {
@@ -3418,7 +3602,7 @@ type ListTestRunsRequest struct {
 
 func (x *ListTestRunsRequest) Reset() {
 	*x = ListTestRunsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3430,7 +3614,7 @@ func (x *ListTestRunsRequest) String() string {
 func (*ListTestRunsRequest) ProtoMessage() {}
 
 func (x *ListTestRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[30]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3443,7 +3627,7 @@ func (x *ListTestRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListTestRunsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{30}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListTestRunsRequest) GetTaskId() string {
@@ -3480,7 +3664,7 @@ type ListTestRunsResponse struct {
 
 func (x *ListTestRunsResponse) Reset() {
 	*x = ListTestRunsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3492,7 +3676,7 @@ func (x *ListTestRunsResponse) String() string {
 func (*ListTestRunsResponse) ProtoMessage() {}
 
 func (x *ListTestRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[31]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3505,7 +3689,7 @@ func (x *ListTestRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListTestRunsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{31}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListTestRunsResponse) GetRuns() []*TestRunSummary {
@@ -3535,7 +3719,7 @@ type ListTestTasksRequest struct {
 
 func (x *ListTestTasksRequest) Reset() {
 	*x = ListTestTasksRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3547,7 +3731,7 @@ func (x *ListTestTasksRequest) String() string {
 func (*ListTestTasksRequest) ProtoMessage() {}
 
 func (x *ListTestTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[32]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3560,7 +3744,7 @@ func (x *ListTestTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTestTasksRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{32}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListTestTasksRequest) GetPageSize() int32 {
@@ -3594,7 +3778,7 @@ type TestTask struct {
 
 func (x *TestTask) Reset() {
 	*x = TestTask{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3606,7 +3790,7 @@ func (x *TestTask) String() string {
 func (*TestTask) ProtoMessage() {}
 
 func (x *TestTask) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[33]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3619,7 +3803,7 @@ func (x *TestTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestTask.ProtoReflect.Descriptor instead.
 func (*TestTask) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{33}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TestTask) GetTaskId() string {
@@ -3663,7 +3847,7 @@ type ListTestTasksResponse struct {
 
 func (x *ListTestTasksResponse) Reset() {
 	*x = ListTestTasksResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3675,7 +3859,7 @@ func (x *ListTestTasksResponse) String() string {
 func (*ListTestTasksResponse) ProtoMessage() {}
 
 func (x *ListTestTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[34]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3688,7 +3872,7 @@ func (x *ListTestTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTestTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTestTasksResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{34}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListTestTasksResponse) GetTasks() []*TestTask {
@@ -3718,7 +3902,7 @@ type CancelTestRunRequest struct {
 
 func (x *CancelTestRunRequest) Reset() {
 	*x = CancelTestRunRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3730,7 +3914,7 @@ func (x *CancelTestRunRequest) String() string {
 func (*CancelTestRunRequest) ProtoMessage() {}
 
 func (x *CancelTestRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[35]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3743,7 +3927,7 @@ func (x *CancelTestRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTestRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelTestRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{35}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CancelTestRunRequest) GetRequestId() string {
@@ -3771,7 +3955,7 @@ type CancelTestRunResponse struct {
 
 func (x *CancelTestRunResponse) Reset() {
 	*x = CancelTestRunResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3783,7 +3967,7 @@ func (x *CancelTestRunResponse) String() string {
 func (*CancelTestRunResponse) ProtoMessage() {}
 
 func (x *CancelTestRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[36]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3796,7 +3980,7 @@ func (x *CancelTestRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTestRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelTestRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{36}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CancelTestRunResponse) GetRun() *TestRun {
@@ -3819,7 +4003,7 @@ type DeleteTestRunRequest struct {
 
 func (x *DeleteTestRunRequest) Reset() {
 	*x = DeleteTestRunRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[37]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3831,7 +4015,7 @@ func (x *DeleteTestRunRequest) String() string {
 func (*DeleteTestRunRequest) ProtoMessage() {}
 
 func (x *DeleteTestRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[37]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3844,7 +4028,7 @@ func (x *DeleteTestRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTestRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTestRunRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{37}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DeleteTestRunRequest) GetRequestId() string {
@@ -3870,7 +4054,7 @@ type DeleteTestRunResponse struct {
 
 func (x *DeleteTestRunResponse) Reset() {
 	*x = DeleteTestRunResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[38]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3882,7 +4066,7 @@ func (x *DeleteTestRunResponse) String() string {
 func (*DeleteTestRunResponse) ProtoMessage() {}
 
 func (x *DeleteTestRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[38]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3895,7 +4079,7 @@ func (x *DeleteTestRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTestRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTestRunResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{38}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{41}
 }
 
 // The tests to export.
@@ -3919,7 +4103,7 @@ type ExportTestsRequest struct {
 
 func (x *ExportTestsRequest) Reset() {
 	*x = ExportTestsRequest{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[39]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3931,7 +4115,7 @@ func (x *ExportTestsRequest) String() string {
 func (*ExportTestsRequest) ProtoMessage() {}
 
 func (x *ExportTestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[39]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3944,7 +4128,7 @@ func (x *ExportTestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportTestsRequest.ProtoReflect.Descriptor instead.
 func (*ExportTestsRequest) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{39}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ExportTestsRequest) GetRunId() string {
@@ -3999,7 +4183,7 @@ type ExportTestsResponse struct {
 
 func (x *ExportTestsResponse) Reset() {
 	*x = ExportTestsResponse{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[40]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4011,7 +4195,7 @@ func (x *ExportTestsResponse) String() string {
 func (*ExportTestsResponse) ProtoMessage() {}
 
 func (x *ExportTestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[40]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4024,7 +4208,7 @@ func (x *ExportTestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportTestsResponse.ProtoReflect.Descriptor instead.
 func (*ExportTestsResponse) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{40}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExportTestsResponse) GetSequence() int64 {
@@ -4076,7 +4260,7 @@ type TestGenEvent_Start struct {
 
 func (x *TestGenEvent_Start) Reset() {
 	*x = TestGenEvent_Start{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[44]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4088,7 +4272,7 @@ func (x *TestGenEvent_Start) String() string {
 func (*TestGenEvent_Start) ProtoMessage() {}
 
 func (x *TestGenEvent_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[44]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4101,7 +4285,7 @@ func (x *TestGenEvent_Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Start.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Start) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21, 0}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{24, 0}
 }
 
 func (x *TestGenEvent_Start) GetTaskId() string {
@@ -4163,7 +4347,7 @@ type TestGenEvent_Progress struct {
 
 func (x *TestGenEvent_Progress) Reset() {
 	*x = TestGenEvent_Progress{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[45]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4175,7 +4359,7 @@ func (x *TestGenEvent_Progress) String() string {
 func (*TestGenEvent_Progress) ProtoMessage() {}
 
 func (x *TestGenEvent_Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[45]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4188,7 +4372,7 @@ func (x *TestGenEvent_Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Progress.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Progress) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21, 1}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{24, 1}
 }
 
 func (x *TestGenEvent_Progress) GetPhase() TestGenPhase {
@@ -4234,7 +4418,7 @@ type TestGenEvent_Duplicate struct {
 
 func (x *TestGenEvent_Duplicate) Reset() {
 	*x = TestGenEvent_Duplicate{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[46]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4246,7 +4430,7 @@ func (x *TestGenEvent_Duplicate) String() string {
 func (*TestGenEvent_Duplicate) ProtoMessage() {}
 
 func (x *TestGenEvent_Duplicate) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[46]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4259,7 +4443,7 @@ func (x *TestGenEvent_Duplicate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Duplicate.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Duplicate) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21, 2}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{24, 2}
 }
 
 func (x *TestGenEvent_Duplicate) GetTest() *GeneratedTest {
@@ -4296,7 +4480,7 @@ type TestGenEvent_TestRan struct {
 
 func (x *TestGenEvent_TestRan) Reset() {
 	*x = TestGenEvent_TestRan{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[47]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4308,7 +4492,7 @@ func (x *TestGenEvent_TestRan) String() string {
 func (*TestGenEvent_TestRan) ProtoMessage() {}
 
 func (x *TestGenEvent_TestRan) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[47]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4321,7 +4505,7 @@ func (x *TestGenEvent_TestRan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_TestRan.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_TestRan) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21, 3}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{24, 3}
 }
 
 func (x *TestGenEvent_TestRan) GetTestId() string {
@@ -4349,7 +4533,7 @@ type TestGenEvent_Complete struct {
 
 func (x *TestGenEvent_Complete) Reset() {
 	*x = TestGenEvent_Complete{}
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[48]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4361,7 +4545,7 @@ func (x *TestGenEvent_Complete) String() string {
 func (*TestGenEvent_Complete) ProtoMessage() {}
 
 func (x *TestGenEvent_Complete) ProtoReflect() protoreflect.Message {
-	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[48]
+	mi := &file_peripety_api_testgen_v1_testgen_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4374,7 +4558,7 @@ func (x *TestGenEvent_Complete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestGenEvent_Complete.ProtoReflect.Descriptor instead.
 func (*TestGenEvent_Complete) Descriptor() ([]byte, []int) {
-	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{21, 4}
+	return file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP(), []int{24, 4}
 }
 
 func (x *TestGenEvent_Complete) GetStats() *TestRunStats {
@@ -4407,7 +4591,7 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\n" +
 	"file_count\x18\x06 \x01(\x05R\tfileCount\x12\x1b\n" +
 	"\tcpu_count\x18\a \x01(\x05R\bcpuCount\x12!\n" +
-	"\fmemory_bytes\x18\b \x01(\x03R\vmemoryBytes\"\xb6\x03\n" +
+	"\fmemory_bytes\x18\b \x01(\x03R\vmemoryBytes\"\xf9\x03\n" +
 	"\x0eCommandSubject\x12\x12\n" +
 	"\x04argv\x18\x01 \x03(\tR\x04argv\x12+\n" +
 	"\x11working_directory\x18\x02 \x01(\tR\x10workingDirectory\x12Z\n" +
@@ -4417,10 +4601,21 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\x0ereadable_paths\x18\x06 \x03(\tR\rreadablePaths\x12\x1a\n" +
 	"\bfunction\x18\a \x01(\tR\bfunction\x12\x18\n" +
 	"\aopenapi\x18\b \x01(\tR\aopenapi\x12\x12\n" +
-	"\x04port\x18\t \x01(\x05R\x04port\x1a>\n" +
+	"\x04port\x18\t \x01(\x05R\x04port\x12A\n" +
+	"\achanges\x18\n" +
+	" \x01(\v2'.peripety.api.testgen.v1.SubjectChangesR\achanges\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd2\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"h\n" +
+	"\x0eSubjectChanges\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\tR\brevision\x12:\n" +
+	"\x05files\x18\x02 \x03(\v2$.peripety.api.testgen.v1.ChangedFileR\x05files\"[\n" +
+	"\vChangedFile\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x128\n" +
+	"\x05lines\x18\x02 \x03(\v2\".peripety.api.testgen.v1.LineRangeR\x05lines\"5\n" +
+	"\tLineRange\x12\x14\n" +
+	"\x05first\x18\x01 \x01(\x05R\x05first\x12\x12\n" +
+	"\x04last\x18\x02 \x01(\x05R\x04last\"\xd2\x01\n" +
 	"\aSubject\x12\x14\n" +
 	"\x04spec\x18\x01 \x01(\fH\x00R\x04spec\x12!\n" +
 	"\vscenario_id\x18\x02 \x01(\tH\x00R\n" +
@@ -4541,12 +4736,13 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12A\n" +
 	"\x06action\x18\x03 \x01(\x0e2).peripety.api.testgen.v1.ReflectionActionR\x06action\x12(\n" +
 	"\x0frecommendations\x18\x04 \x03(\tR\x0frecommendationsB\v\n" +
-	"\t_category\"\xd7\x02\n" +
+	"\t_category\"\xfc\x02\n" +
 	"\aQuality\x12<\n" +
 	"\bcoverage\x18\x01 \x03(\v2 .peripety.api.common.v1.CoverageR\bcoverage\x12A\n" +
 	"\bmutation\x18\x02 \x01(\v2%.peripety.api.common.v1.MutationScoreR\bmutation\x12%\n" +
 	"\x0ecounting_tests\x18\x03 \x01(\x05R\rcountingTests\x12`\n" +
-	"\x10unmeasured_lines\x18\x04 \x03(\v25.peripety.api.testgen.v1.Quality.UnmeasuredLinesEntryR\x0funmeasuredLines\x1aB\n" +
+	"\x10unmeasured_lines\x18\x04 \x03(\v25.peripety.api.testgen.v1.Quality.UnmeasuredLinesEntryR\x0funmeasuredLines\x12#\n" +
+	"\rchanged_since\x18\x05 \x01(\tR\fchangedSince\x1aB\n" +
 	"\x14UnmeasuredLinesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xeb\x05\n" +
@@ -4817,7 +5013,7 @@ func file_peripety_api_testgen_v1_testgen_proto_rawDescGZIP() []byte {
 }
 
 var file_peripety_api_testgen_v1_testgen_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_peripety_api_testgen_v1_testgen_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_peripety_api_testgen_v1_testgen_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_peripety_api_testgen_v1_testgen_proto_goTypes = []any{
 	(TaskContext)(0),               // 0: peripety.api.testgen.v1.TaskContext
 	(TestGenProfile)(0),            // 1: peripety.api.testgen.v1.TestGenProfile
@@ -4831,167 +5027,173 @@ var file_peripety_api_testgen_v1_testgen_proto_goTypes = []any{
 	(*FilePreview)(nil),            // 9: peripety.api.testgen.v1.FilePreview
 	(*EnvironmentInfo)(nil),        // 10: peripety.api.testgen.v1.EnvironmentInfo
 	(*CommandSubject)(nil),         // 11: peripety.api.testgen.v1.CommandSubject
-	(*Subject)(nil),                // 12: peripety.api.testgen.v1.Subject
-	(*TestGenConfig)(nil),          // 13: peripety.api.testgen.v1.TestGenConfig
-	(*ScenarioStep)(nil),           // 14: peripety.api.testgen.v1.ScenarioStep
-	(*ScenarioTest)(nil),           // 15: peripety.api.testgen.v1.ScenarioTest
-	(*PythonCall)(nil),             // 16: peripety.api.testgen.v1.PythonCall
-	(*TestFile)(nil),               // 17: peripety.api.testgen.v1.TestFile
-	(*CommandTest)(nil),            // 18: peripety.api.testgen.v1.CommandTest
-	(*HttpHeader)(nil),             // 19: peripety.api.testgen.v1.HttpHeader
-	(*HttpStep)(nil),               // 20: peripety.api.testgen.v1.HttpStep
-	(*HttpTest)(nil),               // 21: peripety.api.testgen.v1.HttpTest
-	(*TestVerdict)(nil),            // 22: peripety.api.testgen.v1.TestVerdict
-	(*GeneratedTest)(nil),          // 23: peripety.api.testgen.v1.GeneratedTest
-	(*Reflection)(nil),             // 24: peripety.api.testgen.v1.Reflection
-	(*Quality)(nil),                // 25: peripety.api.testgen.v1.Quality
-	(*TestRunStats)(nil),           // 26: peripety.api.testgen.v1.TestRunStats
-	(*TestRun)(nil),                // 27: peripety.api.testgen.v1.TestRun
-	(*TestRunSummary)(nil),         // 28: peripety.api.testgen.v1.TestRunSummary
-	(*TestGenEvent)(nil),           // 29: peripety.api.testgen.v1.TestGenEvent
-	(*GenerateTestsRequest)(nil),   // 30: peripety.api.testgen.v1.GenerateTestsRequest
-	(*GenerateTestsResponse)(nil),  // 31: peripety.api.testgen.v1.GenerateTestsResponse
-	(*ResumeTestsRequest)(nil),     // 32: peripety.api.testgen.v1.ResumeTestsRequest
-	(*ResumeTestsResponse)(nil),    // 33: peripety.api.testgen.v1.ResumeTestsResponse
-	(*RunTestsRequest)(nil),        // 34: peripety.api.testgen.v1.RunTestsRequest
-	(*RunTestsResponse)(nil),       // 35: peripety.api.testgen.v1.RunTestsResponse
-	(*GetTestRunRequest)(nil),      // 36: peripety.api.testgen.v1.GetTestRunRequest
-	(*GetTestRunResponse)(nil),     // 37: peripety.api.testgen.v1.GetTestRunResponse
-	(*ListTestRunsRequest)(nil),    // 38: peripety.api.testgen.v1.ListTestRunsRequest
-	(*ListTestRunsResponse)(nil),   // 39: peripety.api.testgen.v1.ListTestRunsResponse
-	(*ListTestTasksRequest)(nil),   // 40: peripety.api.testgen.v1.ListTestTasksRequest
-	(*TestTask)(nil),               // 41: peripety.api.testgen.v1.TestTask
-	(*ListTestTasksResponse)(nil),  // 42: peripety.api.testgen.v1.ListTestTasksResponse
-	(*CancelTestRunRequest)(nil),   // 43: peripety.api.testgen.v1.CancelTestRunRequest
-	(*CancelTestRunResponse)(nil),  // 44: peripety.api.testgen.v1.CancelTestRunResponse
-	(*DeleteTestRunRequest)(nil),   // 45: peripety.api.testgen.v1.DeleteTestRunRequest
-	(*DeleteTestRunResponse)(nil),  // 46: peripety.api.testgen.v1.DeleteTestRunResponse
-	(*ExportTestsRequest)(nil),     // 47: peripety.api.testgen.v1.ExportTestsRequest
-	(*ExportTestsResponse)(nil),    // 48: peripety.api.testgen.v1.ExportTestsResponse
-	nil,                            // 49: peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
-	nil,                            // 50: peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
-	nil,                            // 51: peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
-	(*TestGenEvent_Start)(nil),     // 52: peripety.api.testgen.v1.TestGenEvent.Start
-	(*TestGenEvent_Progress)(nil),  // 53: peripety.api.testgen.v1.TestGenEvent.Progress
-	(*TestGenEvent_Duplicate)(nil), // 54: peripety.api.testgen.v1.TestGenEvent.Duplicate
-	(*TestGenEvent_TestRan)(nil),   // 55: peripety.api.testgen.v1.TestGenEvent.TestRan
-	(*TestGenEvent_Complete)(nil),  // 56: peripety.api.testgen.v1.TestGenEvent.Complete
-	(*durationpb.Duration)(nil),    // 57: google.protobuf.Duration
-	(*v1.PolicySource)(nil),        // 58: peripety.api.policy.v1.PolicySource
-	(*v11.ActionCall)(nil),         // 59: peripety.api.common.v1.ActionCall
-	(*v11.Finding)(nil),            // 60: peripety.api.common.v1.Finding
-	(*v1.PolicyScenario)(nil),      // 61: peripety.api.policy.v1.PolicyScenario
-	(*v11.Coverage)(nil),           // 62: peripety.api.common.v1.Coverage
-	(*v11.MutationScore)(nil),      // 63: peripety.api.common.v1.MutationScore
-	(*v11.ModelUsage)(nil),         // 64: peripety.api.common.v1.ModelUsage
-	(*v11.ItemError)(nil),          // 65: peripety.api.common.v1.ItemError
-	(*timestamppb.Timestamp)(nil),  // 66: google.protobuf.Timestamp
-	(*v11.Budget)(nil),             // 67: peripety.api.common.v1.Budget
+	(*SubjectChanges)(nil),         // 12: peripety.api.testgen.v1.SubjectChanges
+	(*ChangedFile)(nil),            // 13: peripety.api.testgen.v1.ChangedFile
+	(*LineRange)(nil),              // 14: peripety.api.testgen.v1.LineRange
+	(*Subject)(nil),                // 15: peripety.api.testgen.v1.Subject
+	(*TestGenConfig)(nil),          // 16: peripety.api.testgen.v1.TestGenConfig
+	(*ScenarioStep)(nil),           // 17: peripety.api.testgen.v1.ScenarioStep
+	(*ScenarioTest)(nil),           // 18: peripety.api.testgen.v1.ScenarioTest
+	(*PythonCall)(nil),             // 19: peripety.api.testgen.v1.PythonCall
+	(*TestFile)(nil),               // 20: peripety.api.testgen.v1.TestFile
+	(*CommandTest)(nil),            // 21: peripety.api.testgen.v1.CommandTest
+	(*HttpHeader)(nil),             // 22: peripety.api.testgen.v1.HttpHeader
+	(*HttpStep)(nil),               // 23: peripety.api.testgen.v1.HttpStep
+	(*HttpTest)(nil),               // 24: peripety.api.testgen.v1.HttpTest
+	(*TestVerdict)(nil),            // 25: peripety.api.testgen.v1.TestVerdict
+	(*GeneratedTest)(nil),          // 26: peripety.api.testgen.v1.GeneratedTest
+	(*Reflection)(nil),             // 27: peripety.api.testgen.v1.Reflection
+	(*Quality)(nil),                // 28: peripety.api.testgen.v1.Quality
+	(*TestRunStats)(nil),           // 29: peripety.api.testgen.v1.TestRunStats
+	(*TestRun)(nil),                // 30: peripety.api.testgen.v1.TestRun
+	(*TestRunSummary)(nil),         // 31: peripety.api.testgen.v1.TestRunSummary
+	(*TestGenEvent)(nil),           // 32: peripety.api.testgen.v1.TestGenEvent
+	(*GenerateTestsRequest)(nil),   // 33: peripety.api.testgen.v1.GenerateTestsRequest
+	(*GenerateTestsResponse)(nil),  // 34: peripety.api.testgen.v1.GenerateTestsResponse
+	(*ResumeTestsRequest)(nil),     // 35: peripety.api.testgen.v1.ResumeTestsRequest
+	(*ResumeTestsResponse)(nil),    // 36: peripety.api.testgen.v1.ResumeTestsResponse
+	(*RunTestsRequest)(nil),        // 37: peripety.api.testgen.v1.RunTestsRequest
+	(*RunTestsResponse)(nil),       // 38: peripety.api.testgen.v1.RunTestsResponse
+	(*GetTestRunRequest)(nil),      // 39: peripety.api.testgen.v1.GetTestRunRequest
+	(*GetTestRunResponse)(nil),     // 40: peripety.api.testgen.v1.GetTestRunResponse
+	(*ListTestRunsRequest)(nil),    // 41: peripety.api.testgen.v1.ListTestRunsRequest
+	(*ListTestRunsResponse)(nil),   // 42: peripety.api.testgen.v1.ListTestRunsResponse
+	(*ListTestTasksRequest)(nil),   // 43: peripety.api.testgen.v1.ListTestTasksRequest
+	(*TestTask)(nil),               // 44: peripety.api.testgen.v1.TestTask
+	(*ListTestTasksResponse)(nil),  // 45: peripety.api.testgen.v1.ListTestTasksResponse
+	(*CancelTestRunRequest)(nil),   // 46: peripety.api.testgen.v1.CancelTestRunRequest
+	(*CancelTestRunResponse)(nil),  // 47: peripety.api.testgen.v1.CancelTestRunResponse
+	(*DeleteTestRunRequest)(nil),   // 48: peripety.api.testgen.v1.DeleteTestRunRequest
+	(*DeleteTestRunResponse)(nil),  // 49: peripety.api.testgen.v1.DeleteTestRunResponse
+	(*ExportTestsRequest)(nil),     // 50: peripety.api.testgen.v1.ExportTestsRequest
+	(*ExportTestsResponse)(nil),    // 51: peripety.api.testgen.v1.ExportTestsResponse
+	nil,                            // 52: peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
+	nil,                            // 53: peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
+	nil,                            // 54: peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
+	(*TestGenEvent_Start)(nil),     // 55: peripety.api.testgen.v1.TestGenEvent.Start
+	(*TestGenEvent_Progress)(nil),  // 56: peripety.api.testgen.v1.TestGenEvent.Progress
+	(*TestGenEvent_Duplicate)(nil), // 57: peripety.api.testgen.v1.TestGenEvent.Duplicate
+	(*TestGenEvent_TestRan)(nil),   // 58: peripety.api.testgen.v1.TestGenEvent.TestRan
+	(*TestGenEvent_Complete)(nil),  // 59: peripety.api.testgen.v1.TestGenEvent.Complete
+	(*durationpb.Duration)(nil),    // 60: google.protobuf.Duration
+	(*v1.PolicySource)(nil),        // 61: peripety.api.policy.v1.PolicySource
+	(*v11.ActionCall)(nil),         // 62: peripety.api.common.v1.ActionCall
+	(*v11.Finding)(nil),            // 63: peripety.api.common.v1.Finding
+	(*v1.PolicyScenario)(nil),      // 64: peripety.api.policy.v1.PolicyScenario
+	(*v11.Coverage)(nil),           // 65: peripety.api.common.v1.Coverage
+	(*v11.MutationScore)(nil),      // 66: peripety.api.common.v1.MutationScore
+	(*v11.ModelUsage)(nil),         // 67: peripety.api.common.v1.ModelUsage
+	(*v11.ItemError)(nil),          // 68: peripety.api.common.v1.ItemError
+	(*timestamppb.Timestamp)(nil),  // 69: google.protobuf.Timestamp
+	(*v11.Budget)(nil),             // 70: peripety.api.common.v1.Budget
 }
 var file_peripety_api_testgen_v1_testgen_proto_depIdxs = []int32{
 	9,  // 0: peripety.api.testgen.v1.EnvironmentInfo.files:type_name -> peripety.api.testgen.v1.FilePreview
-	49, // 1: peripety.api.testgen.v1.CommandSubject.environment:type_name -> peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
-	57, // 2: peripety.api.testgen.v1.CommandSubject.timeout:type_name -> google.protobuf.Duration
-	58, // 3: peripety.api.testgen.v1.Subject.policy:type_name -> peripety.api.policy.v1.PolicySource
-	11, // 4: peripety.api.testgen.v1.Subject.command:type_name -> peripety.api.testgen.v1.CommandSubject
-	57, // 5: peripety.api.testgen.v1.TestGenConfig.max_total_time:type_name -> google.protobuf.Duration
-	1,  // 6: peripety.api.testgen.v1.TestGenConfig.profile:type_name -> peripety.api.testgen.v1.TestGenProfile
-	59, // 7: peripety.api.testgen.v1.ScenarioStep.actions:type_name -> peripety.api.common.v1.ActionCall
-	14, // 8: peripety.api.testgen.v1.ScenarioTest.steps:type_name -> peripety.api.testgen.v1.ScenarioStep
-	16, // 9: peripety.api.testgen.v1.CommandTest.call:type_name -> peripety.api.testgen.v1.PythonCall
-	17, // 10: peripety.api.testgen.v1.CommandTest.files:type_name -> peripety.api.testgen.v1.TestFile
-	17, // 11: peripety.api.testgen.v1.CommandTest.expect_files:type_name -> peripety.api.testgen.v1.TestFile
-	19, // 12: peripety.api.testgen.v1.HttpStep.headers:type_name -> peripety.api.testgen.v1.HttpHeader
-	20, // 13: peripety.api.testgen.v1.HttpTest.requests:type_name -> peripety.api.testgen.v1.HttpStep
-	2,  // 14: peripety.api.testgen.v1.TestVerdict.status:type_name -> peripety.api.testgen.v1.TestStatus
-	60, // 15: peripety.api.testgen.v1.TestVerdict.findings:type_name -> peripety.api.common.v1.Finding
-	15, // 16: peripety.api.testgen.v1.GeneratedTest.scenario:type_name -> peripety.api.testgen.v1.ScenarioTest
-	61, // 17: peripety.api.testgen.v1.GeneratedTest.policy:type_name -> peripety.api.policy.v1.PolicyScenario
-	18, // 18: peripety.api.testgen.v1.GeneratedTest.command:type_name -> peripety.api.testgen.v1.CommandTest
-	21, // 19: peripety.api.testgen.v1.GeneratedTest.http:type_name -> peripety.api.testgen.v1.HttpTest
-	22, // 20: peripety.api.testgen.v1.GeneratedTest.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
-	4,  // 21: peripety.api.testgen.v1.Reflection.action:type_name -> peripety.api.testgen.v1.ReflectionAction
-	62, // 22: peripety.api.testgen.v1.Quality.coverage:type_name -> peripety.api.common.v1.Coverage
-	63, // 23: peripety.api.testgen.v1.Quality.mutation:type_name -> peripety.api.common.v1.MutationScore
-	50, // 24: peripety.api.testgen.v1.Quality.unmeasured_lines:type_name -> peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
-	51, // 25: peripety.api.testgen.v1.TestRunStats.category_rounds:type_name -> peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
-	64, // 26: peripety.api.testgen.v1.TestRunStats.usage:type_name -> peripety.api.common.v1.ModelUsage
-	57, // 27: peripety.api.testgen.v1.TestRunStats.duration:type_name -> google.protobuf.Duration
-	5,  // 28: peripety.api.testgen.v1.TestRunStats.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
-	25, // 29: peripety.api.testgen.v1.TestRunStats.quality:type_name -> peripety.api.testgen.v1.Quality
-	10, // 30: peripety.api.testgen.v1.TestRun.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	0,  // 31: peripety.api.testgen.v1.TestRun.context:type_name -> peripety.api.testgen.v1.TaskContext
-	8,  // 32: peripety.api.testgen.v1.TestRun.categories:type_name -> peripety.api.testgen.v1.Category
-	13, // 33: peripety.api.testgen.v1.TestRun.config:type_name -> peripety.api.testgen.v1.TestGenConfig
-	3,  // 34: peripety.api.testgen.v1.TestRun.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	23, // 35: peripety.api.testgen.v1.TestRun.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
-	24, // 36: peripety.api.testgen.v1.TestRun.reflections:type_name -> peripety.api.testgen.v1.Reflection
-	26, // 37: peripety.api.testgen.v1.TestRun.stats:type_name -> peripety.api.testgen.v1.TestRunStats
-	65, // 38: peripety.api.testgen.v1.TestRun.error:type_name -> peripety.api.common.v1.ItemError
-	66, // 39: peripety.api.testgen.v1.TestRun.create_time:type_name -> google.protobuf.Timestamp
-	66, // 40: peripety.api.testgen.v1.TestRun.update_time:type_name -> google.protobuf.Timestamp
-	3,  // 41: peripety.api.testgen.v1.TestRunSummary.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	5,  // 42: peripety.api.testgen.v1.TestRunSummary.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
-	66, // 43: peripety.api.testgen.v1.TestRunSummary.create_time:type_name -> google.protobuf.Timestamp
-	66, // 44: peripety.api.testgen.v1.TestRunSummary.update_time:type_name -> google.protobuf.Timestamp
-	52, // 45: peripety.api.testgen.v1.TestGenEvent.start:type_name -> peripety.api.testgen.v1.TestGenEvent.Start
-	23, // 46: peripety.api.testgen.v1.TestGenEvent.test:type_name -> peripety.api.testgen.v1.GeneratedTest
-	53, // 47: peripety.api.testgen.v1.TestGenEvent.progress:type_name -> peripety.api.testgen.v1.TestGenEvent.Progress
-	24, // 48: peripety.api.testgen.v1.TestGenEvent.reflection:type_name -> peripety.api.testgen.v1.Reflection
-	54, // 49: peripety.api.testgen.v1.TestGenEvent.duplicate:type_name -> peripety.api.testgen.v1.TestGenEvent.Duplicate
-	55, // 50: peripety.api.testgen.v1.TestGenEvent.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
-	25, // 51: peripety.api.testgen.v1.TestGenEvent.measured:type_name -> peripety.api.testgen.v1.Quality
-	56, // 52: peripety.api.testgen.v1.TestGenEvent.complete:type_name -> peripety.api.testgen.v1.TestGenEvent.Complete
-	65, // 53: peripety.api.testgen.v1.TestGenEvent.error:type_name -> peripety.api.common.v1.ItemError
-	10, // 54: peripety.api.testgen.v1.GenerateTestsRequest.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	0,  // 55: peripety.api.testgen.v1.GenerateTestsRequest.context:type_name -> peripety.api.testgen.v1.TaskContext
-	8,  // 56: peripety.api.testgen.v1.GenerateTestsRequest.categories:type_name -> peripety.api.testgen.v1.Category
-	13, // 57: peripety.api.testgen.v1.GenerateTestsRequest.config:type_name -> peripety.api.testgen.v1.TestGenConfig
-	12, // 58: peripety.api.testgen.v1.GenerateTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
-	67, // 59: peripety.api.testgen.v1.GenerateTestsRequest.budget:type_name -> peripety.api.common.v1.Budget
-	29, // 60: peripety.api.testgen.v1.GenerateTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
-	29, // 61: peripety.api.testgen.v1.ResumeTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
-	23, // 62: peripety.api.testgen.v1.RunTestsRequest.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
-	12, // 63: peripety.api.testgen.v1.RunTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
-	55, // 64: peripety.api.testgen.v1.RunTestsResponse.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
-	25, // 65: peripety.api.testgen.v1.RunTestsResponse.measured:type_name -> peripety.api.testgen.v1.Quality
-	27, // 66: peripety.api.testgen.v1.GetTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
-	28, // 67: peripety.api.testgen.v1.ListTestRunsResponse.runs:type_name -> peripety.api.testgen.v1.TestRunSummary
-	10, // 68: peripety.api.testgen.v1.TestTask.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	41, // 69: peripety.api.testgen.v1.ListTestTasksResponse.tasks:type_name -> peripety.api.testgen.v1.TestTask
-	27, // 70: peripety.api.testgen.v1.CancelTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
-	7,  // 71: peripety.api.testgen.v1.ExportTestsRequest.format:type_name -> peripety.api.testgen.v1.TestFormat
-	10, // 72: peripety.api.testgen.v1.TestGenEvent.Start.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
-	8,  // 73: peripety.api.testgen.v1.TestGenEvent.Start.categories:type_name -> peripety.api.testgen.v1.Category
-	1,  // 74: peripety.api.testgen.v1.TestGenEvent.Start.suggested_profile:type_name -> peripety.api.testgen.v1.TestGenProfile
-	3,  // 75: peripety.api.testgen.v1.TestGenEvent.Progress.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
-	23, // 76: peripety.api.testgen.v1.TestGenEvent.Duplicate.test:type_name -> peripety.api.testgen.v1.GeneratedTest
-	6,  // 77: peripety.api.testgen.v1.TestGenEvent.Duplicate.level:type_name -> peripety.api.testgen.v1.DuplicateLevel
-	22, // 78: peripety.api.testgen.v1.TestGenEvent.TestRan.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
-	26, // 79: peripety.api.testgen.v1.TestGenEvent.Complete.stats:type_name -> peripety.api.testgen.v1.TestRunStats
-	30, // 80: peripety.api.testgen.v1.TestGenService.GenerateTests:input_type -> peripety.api.testgen.v1.GenerateTestsRequest
-	32, // 81: peripety.api.testgen.v1.TestGenService.ResumeTests:input_type -> peripety.api.testgen.v1.ResumeTestsRequest
-	34, // 82: peripety.api.testgen.v1.TestGenService.RunTests:input_type -> peripety.api.testgen.v1.RunTestsRequest
-	36, // 83: peripety.api.testgen.v1.TestGenService.GetTestRun:input_type -> peripety.api.testgen.v1.GetTestRunRequest
-	38, // 84: peripety.api.testgen.v1.TestGenService.ListTestRuns:input_type -> peripety.api.testgen.v1.ListTestRunsRequest
-	40, // 85: peripety.api.testgen.v1.TestGenService.ListTestTasks:input_type -> peripety.api.testgen.v1.ListTestTasksRequest
-	43, // 86: peripety.api.testgen.v1.TestGenService.CancelTestRun:input_type -> peripety.api.testgen.v1.CancelTestRunRequest
-	45, // 87: peripety.api.testgen.v1.TestGenService.DeleteTestRun:input_type -> peripety.api.testgen.v1.DeleteTestRunRequest
-	47, // 88: peripety.api.testgen.v1.TestGenService.ExportTests:input_type -> peripety.api.testgen.v1.ExportTestsRequest
-	31, // 89: peripety.api.testgen.v1.TestGenService.GenerateTests:output_type -> peripety.api.testgen.v1.GenerateTestsResponse
-	33, // 90: peripety.api.testgen.v1.TestGenService.ResumeTests:output_type -> peripety.api.testgen.v1.ResumeTestsResponse
-	35, // 91: peripety.api.testgen.v1.TestGenService.RunTests:output_type -> peripety.api.testgen.v1.RunTestsResponse
-	37, // 92: peripety.api.testgen.v1.TestGenService.GetTestRun:output_type -> peripety.api.testgen.v1.GetTestRunResponse
-	39, // 93: peripety.api.testgen.v1.TestGenService.ListTestRuns:output_type -> peripety.api.testgen.v1.ListTestRunsResponse
-	42, // 94: peripety.api.testgen.v1.TestGenService.ListTestTasks:output_type -> peripety.api.testgen.v1.ListTestTasksResponse
-	44, // 95: peripety.api.testgen.v1.TestGenService.CancelTestRun:output_type -> peripety.api.testgen.v1.CancelTestRunResponse
-	46, // 96: peripety.api.testgen.v1.TestGenService.DeleteTestRun:output_type -> peripety.api.testgen.v1.DeleteTestRunResponse
-	48, // 97: peripety.api.testgen.v1.TestGenService.ExportTests:output_type -> peripety.api.testgen.v1.ExportTestsResponse
-	89, // [89:98] is the sub-list for method output_type
-	80, // [80:89] is the sub-list for method input_type
-	80, // [80:80] is the sub-list for extension type_name
-	80, // [80:80] is the sub-list for extension extendee
-	0,  // [0:80] is the sub-list for field type_name
+	52, // 1: peripety.api.testgen.v1.CommandSubject.environment:type_name -> peripety.api.testgen.v1.CommandSubject.EnvironmentEntry
+	60, // 2: peripety.api.testgen.v1.CommandSubject.timeout:type_name -> google.protobuf.Duration
+	12, // 3: peripety.api.testgen.v1.CommandSubject.changes:type_name -> peripety.api.testgen.v1.SubjectChanges
+	13, // 4: peripety.api.testgen.v1.SubjectChanges.files:type_name -> peripety.api.testgen.v1.ChangedFile
+	14, // 5: peripety.api.testgen.v1.ChangedFile.lines:type_name -> peripety.api.testgen.v1.LineRange
+	61, // 6: peripety.api.testgen.v1.Subject.policy:type_name -> peripety.api.policy.v1.PolicySource
+	11, // 7: peripety.api.testgen.v1.Subject.command:type_name -> peripety.api.testgen.v1.CommandSubject
+	60, // 8: peripety.api.testgen.v1.TestGenConfig.max_total_time:type_name -> google.protobuf.Duration
+	1,  // 9: peripety.api.testgen.v1.TestGenConfig.profile:type_name -> peripety.api.testgen.v1.TestGenProfile
+	62, // 10: peripety.api.testgen.v1.ScenarioStep.actions:type_name -> peripety.api.common.v1.ActionCall
+	17, // 11: peripety.api.testgen.v1.ScenarioTest.steps:type_name -> peripety.api.testgen.v1.ScenarioStep
+	19, // 12: peripety.api.testgen.v1.CommandTest.call:type_name -> peripety.api.testgen.v1.PythonCall
+	20, // 13: peripety.api.testgen.v1.CommandTest.files:type_name -> peripety.api.testgen.v1.TestFile
+	20, // 14: peripety.api.testgen.v1.CommandTest.expect_files:type_name -> peripety.api.testgen.v1.TestFile
+	22, // 15: peripety.api.testgen.v1.HttpStep.headers:type_name -> peripety.api.testgen.v1.HttpHeader
+	23, // 16: peripety.api.testgen.v1.HttpTest.requests:type_name -> peripety.api.testgen.v1.HttpStep
+	2,  // 17: peripety.api.testgen.v1.TestVerdict.status:type_name -> peripety.api.testgen.v1.TestStatus
+	63, // 18: peripety.api.testgen.v1.TestVerdict.findings:type_name -> peripety.api.common.v1.Finding
+	18, // 19: peripety.api.testgen.v1.GeneratedTest.scenario:type_name -> peripety.api.testgen.v1.ScenarioTest
+	64, // 20: peripety.api.testgen.v1.GeneratedTest.policy:type_name -> peripety.api.policy.v1.PolicyScenario
+	21, // 21: peripety.api.testgen.v1.GeneratedTest.command:type_name -> peripety.api.testgen.v1.CommandTest
+	24, // 22: peripety.api.testgen.v1.GeneratedTest.http:type_name -> peripety.api.testgen.v1.HttpTest
+	25, // 23: peripety.api.testgen.v1.GeneratedTest.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
+	4,  // 24: peripety.api.testgen.v1.Reflection.action:type_name -> peripety.api.testgen.v1.ReflectionAction
+	65, // 25: peripety.api.testgen.v1.Quality.coverage:type_name -> peripety.api.common.v1.Coverage
+	66, // 26: peripety.api.testgen.v1.Quality.mutation:type_name -> peripety.api.common.v1.MutationScore
+	53, // 27: peripety.api.testgen.v1.Quality.unmeasured_lines:type_name -> peripety.api.testgen.v1.Quality.UnmeasuredLinesEntry
+	54, // 28: peripety.api.testgen.v1.TestRunStats.category_rounds:type_name -> peripety.api.testgen.v1.TestRunStats.CategoryRoundsEntry
+	67, // 29: peripety.api.testgen.v1.TestRunStats.usage:type_name -> peripety.api.common.v1.ModelUsage
+	60, // 30: peripety.api.testgen.v1.TestRunStats.duration:type_name -> google.protobuf.Duration
+	5,  // 31: peripety.api.testgen.v1.TestRunStats.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
+	28, // 32: peripety.api.testgen.v1.TestRunStats.quality:type_name -> peripety.api.testgen.v1.Quality
+	10, // 33: peripety.api.testgen.v1.TestRun.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	0,  // 34: peripety.api.testgen.v1.TestRun.context:type_name -> peripety.api.testgen.v1.TaskContext
+	8,  // 35: peripety.api.testgen.v1.TestRun.categories:type_name -> peripety.api.testgen.v1.Category
+	16, // 36: peripety.api.testgen.v1.TestRun.config:type_name -> peripety.api.testgen.v1.TestGenConfig
+	3,  // 37: peripety.api.testgen.v1.TestRun.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	26, // 38: peripety.api.testgen.v1.TestRun.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
+	27, // 39: peripety.api.testgen.v1.TestRun.reflections:type_name -> peripety.api.testgen.v1.Reflection
+	29, // 40: peripety.api.testgen.v1.TestRun.stats:type_name -> peripety.api.testgen.v1.TestRunStats
+	68, // 41: peripety.api.testgen.v1.TestRun.error:type_name -> peripety.api.common.v1.ItemError
+	69, // 42: peripety.api.testgen.v1.TestRun.create_time:type_name -> google.protobuf.Timestamp
+	69, // 43: peripety.api.testgen.v1.TestRun.update_time:type_name -> google.protobuf.Timestamp
+	3,  // 44: peripety.api.testgen.v1.TestRunSummary.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	5,  // 45: peripety.api.testgen.v1.TestRunSummary.stopped_by:type_name -> peripety.api.testgen.v1.StoppedBy
+	69, // 46: peripety.api.testgen.v1.TestRunSummary.create_time:type_name -> google.protobuf.Timestamp
+	69, // 47: peripety.api.testgen.v1.TestRunSummary.update_time:type_name -> google.protobuf.Timestamp
+	55, // 48: peripety.api.testgen.v1.TestGenEvent.start:type_name -> peripety.api.testgen.v1.TestGenEvent.Start
+	26, // 49: peripety.api.testgen.v1.TestGenEvent.test:type_name -> peripety.api.testgen.v1.GeneratedTest
+	56, // 50: peripety.api.testgen.v1.TestGenEvent.progress:type_name -> peripety.api.testgen.v1.TestGenEvent.Progress
+	27, // 51: peripety.api.testgen.v1.TestGenEvent.reflection:type_name -> peripety.api.testgen.v1.Reflection
+	57, // 52: peripety.api.testgen.v1.TestGenEvent.duplicate:type_name -> peripety.api.testgen.v1.TestGenEvent.Duplicate
+	58, // 53: peripety.api.testgen.v1.TestGenEvent.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
+	28, // 54: peripety.api.testgen.v1.TestGenEvent.measured:type_name -> peripety.api.testgen.v1.Quality
+	59, // 55: peripety.api.testgen.v1.TestGenEvent.complete:type_name -> peripety.api.testgen.v1.TestGenEvent.Complete
+	68, // 56: peripety.api.testgen.v1.TestGenEvent.error:type_name -> peripety.api.common.v1.ItemError
+	10, // 57: peripety.api.testgen.v1.GenerateTestsRequest.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	0,  // 58: peripety.api.testgen.v1.GenerateTestsRequest.context:type_name -> peripety.api.testgen.v1.TaskContext
+	8,  // 59: peripety.api.testgen.v1.GenerateTestsRequest.categories:type_name -> peripety.api.testgen.v1.Category
+	16, // 60: peripety.api.testgen.v1.GenerateTestsRequest.config:type_name -> peripety.api.testgen.v1.TestGenConfig
+	15, // 61: peripety.api.testgen.v1.GenerateTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
+	70, // 62: peripety.api.testgen.v1.GenerateTestsRequest.budget:type_name -> peripety.api.common.v1.Budget
+	32, // 63: peripety.api.testgen.v1.GenerateTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
+	32, // 64: peripety.api.testgen.v1.ResumeTestsResponse.event:type_name -> peripety.api.testgen.v1.TestGenEvent
+	26, // 65: peripety.api.testgen.v1.RunTestsRequest.tests:type_name -> peripety.api.testgen.v1.GeneratedTest
+	15, // 66: peripety.api.testgen.v1.RunTestsRequest.subject:type_name -> peripety.api.testgen.v1.Subject
+	58, // 67: peripety.api.testgen.v1.RunTestsResponse.test_ran:type_name -> peripety.api.testgen.v1.TestGenEvent.TestRan
+	28, // 68: peripety.api.testgen.v1.RunTestsResponse.measured:type_name -> peripety.api.testgen.v1.Quality
+	30, // 69: peripety.api.testgen.v1.GetTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
+	31, // 70: peripety.api.testgen.v1.ListTestRunsResponse.runs:type_name -> peripety.api.testgen.v1.TestRunSummary
+	10, // 71: peripety.api.testgen.v1.TestTask.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	44, // 72: peripety.api.testgen.v1.ListTestTasksResponse.tasks:type_name -> peripety.api.testgen.v1.TestTask
+	30, // 73: peripety.api.testgen.v1.CancelTestRunResponse.run:type_name -> peripety.api.testgen.v1.TestRun
+	7,  // 74: peripety.api.testgen.v1.ExportTestsRequest.format:type_name -> peripety.api.testgen.v1.TestFormat
+	10, // 75: peripety.api.testgen.v1.TestGenEvent.Start.environment:type_name -> peripety.api.testgen.v1.EnvironmentInfo
+	8,  // 76: peripety.api.testgen.v1.TestGenEvent.Start.categories:type_name -> peripety.api.testgen.v1.Category
+	1,  // 77: peripety.api.testgen.v1.TestGenEvent.Start.suggested_profile:type_name -> peripety.api.testgen.v1.TestGenProfile
+	3,  // 78: peripety.api.testgen.v1.TestGenEvent.Progress.phase:type_name -> peripety.api.testgen.v1.TestGenPhase
+	26, // 79: peripety.api.testgen.v1.TestGenEvent.Duplicate.test:type_name -> peripety.api.testgen.v1.GeneratedTest
+	6,  // 80: peripety.api.testgen.v1.TestGenEvent.Duplicate.level:type_name -> peripety.api.testgen.v1.DuplicateLevel
+	25, // 81: peripety.api.testgen.v1.TestGenEvent.TestRan.verdict:type_name -> peripety.api.testgen.v1.TestVerdict
+	29, // 82: peripety.api.testgen.v1.TestGenEvent.Complete.stats:type_name -> peripety.api.testgen.v1.TestRunStats
+	33, // 83: peripety.api.testgen.v1.TestGenService.GenerateTests:input_type -> peripety.api.testgen.v1.GenerateTestsRequest
+	35, // 84: peripety.api.testgen.v1.TestGenService.ResumeTests:input_type -> peripety.api.testgen.v1.ResumeTestsRequest
+	37, // 85: peripety.api.testgen.v1.TestGenService.RunTests:input_type -> peripety.api.testgen.v1.RunTestsRequest
+	39, // 86: peripety.api.testgen.v1.TestGenService.GetTestRun:input_type -> peripety.api.testgen.v1.GetTestRunRequest
+	41, // 87: peripety.api.testgen.v1.TestGenService.ListTestRuns:input_type -> peripety.api.testgen.v1.ListTestRunsRequest
+	43, // 88: peripety.api.testgen.v1.TestGenService.ListTestTasks:input_type -> peripety.api.testgen.v1.ListTestTasksRequest
+	46, // 89: peripety.api.testgen.v1.TestGenService.CancelTestRun:input_type -> peripety.api.testgen.v1.CancelTestRunRequest
+	48, // 90: peripety.api.testgen.v1.TestGenService.DeleteTestRun:input_type -> peripety.api.testgen.v1.DeleteTestRunRequest
+	50, // 91: peripety.api.testgen.v1.TestGenService.ExportTests:input_type -> peripety.api.testgen.v1.ExportTestsRequest
+	34, // 92: peripety.api.testgen.v1.TestGenService.GenerateTests:output_type -> peripety.api.testgen.v1.GenerateTestsResponse
+	36, // 93: peripety.api.testgen.v1.TestGenService.ResumeTests:output_type -> peripety.api.testgen.v1.ResumeTestsResponse
+	38, // 94: peripety.api.testgen.v1.TestGenService.RunTests:output_type -> peripety.api.testgen.v1.RunTestsResponse
+	40, // 95: peripety.api.testgen.v1.TestGenService.GetTestRun:output_type -> peripety.api.testgen.v1.GetTestRunResponse
+	42, // 96: peripety.api.testgen.v1.TestGenService.ListTestRuns:output_type -> peripety.api.testgen.v1.ListTestRunsResponse
+	45, // 97: peripety.api.testgen.v1.TestGenService.ListTestTasks:output_type -> peripety.api.testgen.v1.ListTestTasksResponse
+	47, // 98: peripety.api.testgen.v1.TestGenService.CancelTestRun:output_type -> peripety.api.testgen.v1.CancelTestRunResponse
+	49, // 99: peripety.api.testgen.v1.TestGenService.DeleteTestRun:output_type -> peripety.api.testgen.v1.DeleteTestRunResponse
+	51, // 100: peripety.api.testgen.v1.TestGenService.ExportTests:output_type -> peripety.api.testgen.v1.ExportTestsResponse
+	92, // [92:101] is the sub-list for method output_type
+	83, // [83:92] is the sub-list for method input_type
+	83, // [83:83] is the sub-list for extension type_name
+	83, // [83:83] is the sub-list for extension extendee
+	0,  // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_peripety_api_testgen_v1_testgen_proto_init() }
@@ -4999,28 +5201,28 @@ func file_peripety_api_testgen_v1_testgen_proto_init() {
 	if File_peripety_api_testgen_v1_testgen_proto != nil {
 		return
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[4].OneofWrappers = []any{
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[7].OneofWrappers = []any{
 		(*Subject_Spec)(nil),
 		(*Subject_ScenarioId)(nil),
 		(*Subject_Policy)(nil),
 		(*Subject_Command)(nil),
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[5].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[6].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[7].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[8].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[9].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[10].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[12].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[15].OneofWrappers = []any{
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[13].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[15].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[18].OneofWrappers = []any{
 		(*GeneratedTest_Scenario)(nil),
 		(*GeneratedTest_Policy)(nil),
 		(*GeneratedTest_Command)(nil),
 		(*GeneratedTest_Http)(nil),
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[16].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[18].OneofWrappers = []any{}
 	file_peripety_api_testgen_v1_testgen_proto_msgTypes[19].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[21].OneofWrappers = []any{
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[21].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[22].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[24].OneofWrappers = []any{
 		(*TestGenEvent_Start_)(nil),
 		(*TestGenEvent_Test)(nil),
 		(*TestGenEvent_Progress_)(nil),
@@ -5031,19 +5233,19 @@ func file_peripety_api_testgen_v1_testgen_proto_init() {
 		(*TestGenEvent_Complete_)(nil),
 		(*TestGenEvent_Error)(nil),
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[27].OneofWrappers = []any{
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[30].OneofWrappers = []any{
 		(*RunTestsResponse_TestRan)(nil),
 		(*RunTestsResponse_Measured)(nil),
 	}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[44].OneofWrappers = []any{}
-	file_peripety_api_testgen_v1_testgen_proto_msgTypes[45].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[47].OneofWrappers = []any{}
+	file_peripety_api_testgen_v1_testgen_proto_msgTypes[48].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_peripety_api_testgen_v1_testgen_proto_rawDesc), len(file_peripety_api_testgen_v1_testgen_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   49,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -185,6 +185,7 @@ class PythonModule:
         name: the file name.
         source: the source text.
         function: a function of the file, to measure it and those that it uses; empty for the whole file.
+        changed: the lines to measure; None for all.
 
     Raises:
         InvalidArgumentError: the source is not valid Python.
@@ -195,7 +196,13 @@ class PythonModule:
         lines: the numbers of executable lines, in order; the same as coverage.py reports.
     """
 
-    def __init__(self, name: str, source: bytes, function: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        source: bytes,
+        function: str = "",
+        changed: frozenset[int] | None = None,
+    ) -> None:
         try:
             self._tree = ast.parse(source, name)
             self.text = decode_source(source)
@@ -209,6 +216,9 @@ class PythonModule:
         self.name = name
         self._scope = _lines_used_by(self._tree, function) if function else None
         measured = self._parser.statements if self._scope is None else self._parser.statements & self._scope
+        self._changed = changed
+        if changed is not None:
+            measured = measured & self._parser.translate_lines(changed)
         self.lines = tuple(sorted(measured))
         self._text_lines = [line.strip() for line in _LINE_END.split(self.text)]
         self._tree_lock = threading.Lock()
@@ -227,8 +237,52 @@ class PythonModule:
 
         A module that is nested too deeply to be rendered has no mutants.
         """
-        scope = self._scope
-        return tuple(one for one in self._changes if scope is None or scope.issuperset(self.lines_of(one)))
+        scope, changed = self._scope, self._changed
+        return tuple(
+            one
+            for one in self._changes
+            if (scope is None or scope.issuperset(self.lines_of(one)))
+            and (changed is None or not changed.isdisjoint(self.lines_of(one)))
+        )
+
+    def find_affected(self) -> tuple[set[int], set[str]]:
+        """Return the lines that do something else after the change, and the names with changed values.
+
+        The lines are changed statements, and the bodies of functions whose definition has changed. Statements
+        that assign names when the module is imported are left out; these are the names.
+        """
+        changed = self._changed or frozenset[int]()
+        lines, names = {*changed}, set[str]()
+        for node in ast.walk(self._tree):
+            for part in getattr(node, "body", ()) if isinstance(node, ast.Module | ast.ClassDef) else ():
+                if changed.isdisjoint(_statement_lines(part)):
+                    continue
+                if isinstance(part, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Import | ast.ImportFrom):
+                    lines.difference_update(_statement_lines(part))
+                    names |= _assigned_names(part)
+                elif isinstance(part, ast.ClassDef):
+                    names.add(part.name)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                start = min((one.lineno for one in node.decorator_list), default=node.lineno)
+                first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+                if not changed.isdisjoint(range(start, first.lineno)):
+                    lines.difference_update(range(start, first.lineno))
+                    lines.update(range(first.lineno, (node.end_lineno or first.lineno) + 1))
+        return lines, names
+
+    def lines_using(self, names: set[str]) -> set[int]:
+        """Return the lines of the functions that use one of the names."""
+        lines = set[int]()
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                used = {getattr(part, "id", None) or getattr(part, "attr", None) for part in ast.walk(node)}
+                if not names.isdisjoint(used):
+                    lines.update(range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1))
+        return lines
+
+    def lines_of_function(self, name: str) -> set[int]:
+        """Return the lines of a function, and of the functions and classes that it uses by their names."""
+        return _lines_used_by(self._tree, name)
 
     def mutant(self, mutant_id: str) -> Mutant:
         """Return a mutant."""
@@ -303,6 +357,14 @@ def _lines_used_by(tree: ast.Module, function: str) -> set[int]:
         seen |= names
         waiting += sorted(names)
     return lines
+
+
+def _assigned_names(statement: Any) -> set[str]:
+    """Return the names that a statement assigns or imports."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+    targets = getattr(statement, "targets", None) or [statement.target]
+    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
@@ -142,6 +143,23 @@ def _parse_script(
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramChanges:
+    """Lines that have changed since a revision.
+
+    Attributes:
+        revision: the revision, for display.
+        files: ranges of lines, each with its first and its last line, by the path in the directory.
+    """
+
+    revision: str
+    files: Mapping[str, tuple[tuple[int, int], ...]]
+
+    def lines_of(self, path: str) -> frozenset[int]:
+        """Return the changed lines of a file."""
+        return frozenset(line for first, last in self.files.get(path, ()) for line in range(first, last + 1))
+
+
+@dataclass(frozen=True, slots=True)
 class PythonCall:
     """Statements that run in a module of the program, in place of the command.
 
@@ -236,6 +254,7 @@ class PythonProgram:
         sandbox: runs it.
         timeout_seconds: the time limit of a run.
         task: the description of the task, which may name installed packages to measure.
+        changes: the lines to test and to measure; None for whole files.
 
     Raises:
         InvalidArgumentError: the program is not valid Python.
@@ -246,7 +265,15 @@ class PythonProgram:
         functions: the functions to call in place of the program, each with the module that defines it.
     """
 
-    def __init__(self, command: ProgramCommand, sandbox: Sandbox, timeout_seconds: float, task: str) -> None:
+    def __init__(
+        self,
+        command: ProgramCommand,
+        sandbox: Sandbox,
+        timeout_seconds: float,
+        task: str,
+        changes: ProgramChanges | None = None,
+    ) -> None:
+        self._changes = changes
         self._sandbox = sandbox
         self._timeout = timeout_seconds
         self._command = command
@@ -256,7 +283,7 @@ class PythonProgram:
             ((module, name),) = self.functions
             self._command = replace(command, program=module, function=name)
         self._entry: str = found.get("entry", "")
-        self.unmeasured_lines: Mapping[str, int] = found.get("unmeasured", {})
+        self.unmeasured_lines: Mapping[str, int] = found.get("unmeasured", {}) if changes is None else {}
         self.modules: dict[str, PythonModule] = {}
         for key, name, source in found.get("files", ()):
             self._add_module(key, name, base64.b64decode(source))
@@ -267,7 +294,8 @@ class PythonProgram:
 
     def _add_module(self, key: str, name: str, source: bytes) -> None:
         try:
-            self.modules[key] = PythonModule(name, source, self._command.function)
+            changed = None if self._changes is None else self._changes.lines_of(key)
+            self.modules[key] = PythonModule(name, source, self._command.function, changed)
         except InvalidArgumentError:
             if key == self._entry:
                 raise
@@ -284,6 +312,28 @@ class PythonProgram:
         by_chance = sorted(places, key=lambda one: sha256(one.encode()).digest())
         kept = {*by_chance[:MAX_PROGRAM_MUTANTS]}
         return {one: place for one, place in places.items() if one in kept}
+
+    @property
+    def is_limited(self) -> bool:
+        """True if only changed lines are tested and measured."""
+        return self._changes is not None
+
+    @cached_property
+    def affected_lines(self) -> Mapping[str, frozenset[int]]:
+        """The lines that do something else after the changes, by the key of their file."""
+        if self._changes is None:
+            return {}
+        found = {key: module.find_affected() for key, module in self.modules.items()}
+        names = set[str]().union(*(own for _, own in found.values()))
+        lines = {key: own | self.modules[key].lines_using(names) for key, (own, _) in found.items()}
+        return {key: frozenset(own) for key, own in lines.items() if own}
+
+    def reaches_changes(self, lines: Mapping[str, frozenset[int]] | None) -> bool:
+        """Return True if a run that executes the lines depends on the changes; True for whole files."""
+        if self._changes is None or lines is None:
+            return True
+        affected = self.affected_lines
+        return any(not affected.get(key, _NO_LINES).isdisjoint(own) for key, own in lines.items())
 
     def leave_out(self, given: ProgramInput) -> None:
         """Leave out the mutants of statements that a run executes, such as the start of a service."""
@@ -533,6 +583,7 @@ def _used_seconds() -> float:
     return sum(os.times()[:4])
 
 
+_NO_LINES = frozenset[int]()
 _MAX_TRACED_RUNS = 256
 _MAX_MUTANT_SECONDS = 10.0
 """Limit of the processor time for the mutants of one test."""

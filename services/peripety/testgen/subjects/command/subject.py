@@ -15,10 +15,11 @@ from dataclasses import replace
 from datetime import date
 from functools import cache, cached_property
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peripety.errors import Finding
+from peripety.errors import FailedPreconditionError, Finding, InvalidArgumentError
 from peripety.testgen.subjects.command.baseline.tests import ProgramTests
 from peripety.testgen.subjects.command.python_program import (
     MEASURING_PATHS,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from peripety.core.mutation_testing import Mutant
-    from peripety.testgen.subjects.command.python_program import ProgramCommand
+    from peripety.testgen.subjects.command.python_program import ProgramChanges, ProgramCommand
     from peripety.testgen.subjects.command.sandbox import ProcessOutput
     from peripety.testgen.types import TestCase
 
@@ -82,6 +83,7 @@ DEFAULT_MEMORY_BYTES = 512 * 1024 * 1024
 _MAX_SOURCE_CHARACTERS = 60 * 1024
 """Limit of the sources for the author, who should see what the tests run."""
 
+_MAX_SHOWN_CHANGES = 400
 _MAX_OBSERVED_BYTES = 4 * 1024
 _ADDRESS_PATTERN = re.compile(r" at 0x[0-9a-f]{6,}")
 _MAX_ARGUMENTS = 100
@@ -157,9 +159,10 @@ class CommandSubject:
         readable: more paths that the command may read.
         unfenced: True to run the command without a fence on a machine that supports none.
         measured: False to run tests only, without targets and mutants.
+        changes: the lines to test and to measure; None for whole files.
 
     Raises:
-        FailedPreconditionError: the machine supports no fence.
+        FailedPreconditionError: the machine supports no fence, or no line that is measured has changed.
         InvalidArgumentError: the directory cannot be copied for each run, or the program is not valid Python.
     """
 
@@ -180,6 +183,7 @@ class CommandSubject:
         *,
         unfenced: bool = False,
         measured: bool = True,
+        changes: ProgramChanges | None = None,
     ) -> None:
         self._argv = tuple(argv)
         self._directory = working_directory
@@ -201,8 +205,26 @@ class CommandSubject:
         )
         self._program = None
         if started is not None and measured:
-            program = PythonProgram(started, self._sandbox, timeout_seconds, task)
+            program = PythonProgram(started, self._sandbox, timeout_seconds, task, changes)
             self._program = program if program.modules else None
+        self.changed_since = "" if changes is None else changes.revision
+        if changes is not None:
+            self._check_changes(changes)
+
+    def _check_changes(self, changes: ProgramChanges) -> None:
+        program = self._program
+        if program is None:
+            raise InvalidArgumentError(
+                ".subject.command.changes: the lines of this command are not measured, so tests cannot be"
+                " limited to changed ones; leave out the changes",
+                code="LINES_NOT_MEASURED",
+            )
+        if not any(module.lines for module in program.modules.values()):
+            raise FailedPreconditionError(
+                ".subject.command.changes: no line of the measured files has changed since"
+                f" {changes.revision}; no test is needed, or name another revision",
+                code="NOTHING_CHANGED",
+            )
 
     def _find_program(self, variables: Mapping[str, str]) -> ProgramCommand | None:
         """Return the Python program that the command starts; None for any other command."""
@@ -229,17 +251,27 @@ class CommandSubject:
         for arguments in () if is_ordered else ((), ("--help",)):
             for key, lines in (program.executed_lines(ProgramInput(arguments)) or {}).items():
                 executed[key] += len(lines)
+        order = sorted(program.modules, key=lambda one: -executed[one])
+        order.sort(key=lambda one: not program.affected_lines.get(one))
         left = _MAX_SOURCE_CHARACTERS
         sources: list[dict[str, str]] = []
         omitted: list[str] = []
-        for key in sorted(program.modules, key=lambda one: -executed[one]):
+        for key in order:
             module = program.modules[key]
             if len(module.text) <= left or not sources:
                 sources.append({"file": module.name, "text": module.text[:left]})
                 left -= len(sources[-1]["text"])
             else:
                 omitted.append(module.name)
-        return {"sources": sources} | ({"omitted_sources": omitted} if omitted else {})
+        material: dict[str, Any] = {"sources": sources} | ({"omitted_sources": omitted} if omitted else {})
+        if self.changed_since:
+            shown = (
+                f"{module.name}:{line}: {module.line_text(line)}"
+                for module in (program.modules[key] for key in order)
+                for line in module.lines
+            )
+            material |= {"changed_since": self.changed_since, "changed": [*islice(shown, _MAX_SHOWN_CHANGES)]}
+        return material
 
     @cached_property
     def targets(self) -> Sequence[SubjectTarget]:
@@ -332,10 +364,17 @@ class CommandSubject:
         """
         for name, arguments, category in _USUAL_CALLS:
             body = {"arguments": [*arguments], "stdin": "", "exit_code": None}
+            if self.changed_since and not self._reaches_changes(body):
+                continue
             yield from self._described(DraftTest(name, json.dumps(arguments), body=body, category=category))
         if self._program is not None:
             for draft in ProgramTests(self._program, self._list_files(), _SURVEY_SECONDS):
                 yield from (draft,) if draft.source else self._described(draft)
+
+    def _reaches_changes(self, body: Mapping[str, Any]) -> bool:
+        """Return True if a run depends on the changed lines; True if whole files are measured."""
+        program = self._program
+        return program is None or program.reaches_changes(self._executed_lines(body))
 
     def _list_files(self) -> list[str]:
         """Return the names of files in the directory, which may be arguments."""

@@ -148,9 +148,10 @@ class ServiceSubject(CommandSubject):
     def targets(self) -> Sequence[SubjectTarget]:
         """The operations, their documented responses, and the lines of the measured files.
 
-        Documented errors of the server are left out.
+        Documented errors of the server are left out; so are operations if only changed lines are measured.
         """
-        return (*self._iterate_operation_targets(), *super().targets)
+        operations = () if self.changed_since else self._iterate_operation_targets()
+        return (*operations, *super().targets)
 
     def _iterate_operation_targets(self) -> Iterator[SubjectTarget]:
         for operation in self._document.operations:
@@ -201,7 +202,9 @@ class ServiceSubject(CommandSubject):
 
     def baseline_tests(self) -> Iterator[DraftTest]:
         """Yield requests that follow from the document; without a source, they expect current responses."""
-        yield from ServiceTests(self._document, self._meets, self._run_requests)
+        for draft in ServiceTests(self._document, self._meets, self._run_requests):
+            if not self.changed_since or self._reaches_changes(draft.body or {}):
+                yield draft
 
     def _meets(self, draft: DraftTest) -> bool:
         """Return True if the service meets a test."""

@@ -104,6 +104,7 @@ class ScenarioSubject:
     context = TaskContext.SCENARIO
     body_schema: Mapping[str, Any] = BODY_SCHEMA
     unmeasured_lines = NO_LINES
+    changed_since = ""
 
     def __init__(self, program: engine.Program) -> None:
         self._program = program

@@ -1005,7 +1005,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Why: Its module is neither in the working directory nor installed for the interpreter, or does not define it.
 
-    Fix: Write `package.module:name`, and add the directory of the module (`--environment`) or its interpreter.
+    Fix: Write `package.module:name` or `package.module`, and add the directory of the module (`--environment`) or its interpreter.
     """
     ERROR_REASON_HYPOTHESIS_UNAVAILABLE: _ErrorReason.ValueType  # 809
     """Hypothesis is not installed.
@@ -1021,6 +1021,27 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     JSON with operations.
 
     Fix: Name a file of the directory, or a path of the service that begins with a slash. Convert YAML to JSON.
+    """
+    ERROR_REASON_NOTHING_CHANGED: _ErrorReason.ValueType  # 811
+    """No line that is measured has changed since a revision.
+
+    Why: Tests are limited to changed lines, and the changes are in other files, in comments, or in text.
+
+    Fix: No test is needed. Name an earlier revision, or generate tests without `--diff`.
+    """
+    ERROR_REASON_LINES_NOT_MEASURED: _ErrorReason.ValueType  # 812
+    """Tests of this command cannot be limited to changed lines.
+
+    Why: Lines are measured for programs and functions in Python.
+
+    Fix: Leave out `--diff`.
+    """
+    ERROR_REASON_NO_SUCH_REVISION: _ErrorReason.ValueType  # 813
+    """The Git revision of `--diff` is not found.
+
+    Why: The directory is not in a Git repository, Git is not installed, or the repository does not have the revision.
+
+    Fix: Name a commit, a branch or a tag of the repository of the directory.
     """
     ERROR_REASON_ROLL_INVALID: _ErrorReason.ValueType  # 901
     """Group: Engine
@@ -2115,7 +2136,7 @@ ERROR_REASON_NO_SUCH_FUNCTION: ErrorReason.ValueType  # 808
 
 Why: Its module is neither in the working directory nor installed for the interpreter, or does not define it.
 
-Fix: Write `package.module:name`, and add the directory of the module (`--environment`) or its interpreter.
+Fix: Write `package.module:name` or `package.module`, and add the directory of the module (`--environment`) or its interpreter.
 """
 ERROR_REASON_HYPOTHESIS_UNAVAILABLE: ErrorReason.ValueType  # 809
 """Hypothesis is not installed.
@@ -2131,6 +2152,27 @@ Why: The file is missing, the service does not publish it at the path, or it is 
 JSON with operations.
 
 Fix: Name a file of the directory, or a path of the service that begins with a slash. Convert YAML to JSON.
+"""
+ERROR_REASON_NOTHING_CHANGED: ErrorReason.ValueType  # 811
+"""No line that is measured has changed since a revision.
+
+Why: Tests are limited to changed lines, and the changes are in other files, in comments, or in text.
+
+Fix: No test is needed. Name an earlier revision, or generate tests without `--diff`.
+"""
+ERROR_REASON_LINES_NOT_MEASURED: ErrorReason.ValueType  # 812
+"""Tests of this command cannot be limited to changed lines.
+
+Why: Lines are measured for programs and functions in Python.
+
+Fix: Leave out `--diff`.
+"""
+ERROR_REASON_NO_SUCH_REVISION: ErrorReason.ValueType  # 813
+"""The Git revision of `--diff` is not found.
+
+Why: The directory is not in a Git repository, Git is not installed, or the repository does not have the revision.
+
+Fix: Name a commit, a branch or a tag of the repository of the directory.
 """
 ERROR_REASON_ROLL_INVALID: ErrorReason.ValueType  # 901
 """Group: Engine

@@ -448,6 +448,7 @@ class CommandSubject(_message.Message):
     FUNCTION_FIELD_NUMBER: _builtins.int
     OPENAPI_FIELD_NUMBER: _builtins.int
     PORT_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
     working_directory: _builtins.str
     """Working directory on the server; empty for an empty temporary one."""
     memory_bytes: _builtins.int
@@ -483,6 +484,12 @@ class CommandSubject(_message.Message):
         its copy of the directory.
         """
 
+    @_builtins.property
+    def changes(self) -> Global___SubjectChanges:
+        """Lines of the working directory to test and to measure, in place of whole files; unset for whole files. Only for a
+        program whose lines are measured.
+        """
+
     def __init__(
         self,
         *,
@@ -495,14 +502,97 @@ class CommandSubject(_message.Message):
         function: _builtins.str = ...,
         openapi: _builtins.str = ...,
         port: _builtins.int = ...,
+        changes: Global___SubjectChanges | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "environment", b"environment", "function", b"function", "memory_bytes", b"memory_bytes", "openapi", b"openapi", "port", b"port", "readable_paths", b"readable_paths", "timeout", b"timeout", "working_directory", b"working_directory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "changes", b"changes", "environment", b"environment", "function", b"function", "memory_bytes", b"memory_bytes", "openapi", b"openapi", "port", b"port", "readable_paths", b"readable_paths", "timeout", b"timeout", "working_directory", b"working_directory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CommandSubject: _TypeAlias = CommandSubject  # noqa: Y015
+
+@_typing.final
+class SubjectChanges(_message.Message):
+    """Lines that have changed since a revision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
+    revision: _builtins.str
+    """The revision, for display, such as `main`; at most 256 bytes."""
+    @_builtins.property
+    def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChangedFile]:
+        """The changed files, at most 10,000."""
+
+    def __init__(
+        self,
+        *,
+        revision: _builtins.str = ...,
+        files: _abc.Iterable[Global___ChangedFile] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubjectChanges: _TypeAlias = SubjectChanges  # noqa: Y015
+
+@_typing.final
+class ChangedFile(_message.Message):
+    """A changed file."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    LINES_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    """Its path in the working directory."""
+    @_builtins.property
+    def lines(self) -> _containers.RepeatedCompositeFieldContainer[Global___LineRange]:
+        """Its changed lines. Of removed lines, the lines around them."""
+
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        lines: _abc.Iterable[Global___LineRange] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lines", b"lines", "path", b"path"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangedFile: _TypeAlias = ChangedFile  # noqa: Y015
+
+@_typing.final
+class LineRange(_message.Message):
+    """Consecutive lines."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_FIELD_NUMBER: _builtins.int
+    LAST_FIELD_NUMBER: _builtins.int
+    first: _builtins.int
+    """The first line, from 1."""
+    last: _builtins.int
+    """The last line."""
+    def __init__(
+        self,
+        *,
+        first: _builtins.int = ...,
+        last: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first", b"first", "last", b"last"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LineRange: _TypeAlias = LineRange  # noqa: Y015
 
 @_typing.final
 class Subject(_message.Message):
@@ -1195,8 +1285,11 @@ class Quality(_message.Message):
     MUTATION_FIELD_NUMBER: _builtins.int
     COUNTING_TESTS_FIELD_NUMBER: _builtins.int
     UNMEASURED_LINES_FIELD_NUMBER: _builtins.int
+    CHANGED_SINCE_FIELD_NUMBER: _builtins.int
     counting_tests: _builtins.int
     """Number of tests that count."""
+    changed_since: _builtins.str
+    """Revision since which lines have changed, if only these are measured; else empty."""
     @_builtins.property
     def coverage(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.Coverage]:
         """Coverage."""
@@ -1216,10 +1309,11 @@ class Quality(_message.Message):
         mutation: _quality_pb2.MutationScore | None = ...,
         counting_tests: _builtins.int = ...,
         unmeasured_lines: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        changed_since: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["mutation", b"mutation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counting_tests", b"counting_tests", "coverage", b"coverage", "mutation", b"mutation", "unmeasured_lines", b"unmeasured_lines"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed_since", b"changed_since", "counting_tests", b"counting_tests", "coverage", b"coverage", "mutation", b"mutation", "unmeasured_lines", b"unmeasured_lines"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from peripety.testgen.subjects.command.baseline.values import SourceFunctions, SourceValue
-    from peripety.testgen.subjects.command.python_program import SurveyedCall
+    from peripety.testgen.subjects.command.python_program import PythonProgram, SurveyedCall
 
 
 _NUMBERS = ("1", "0", "2", "10", "11", "100", "-1", "-2", "1000", "1000000", "1.5", "x")
@@ -232,6 +232,10 @@ class CandidateCall:
         shown = f"{self.command} {code} {fact[:200]!r}"
         own = {zlib.crc32(f"{self.command} {self.goal}".encode())} if self.goal else set()
         return self.result.features | own | {zlib.crc32(shown.encode())}
+
+    def depends_on_changes(self, program: PythonProgram) -> bool:
+        """Return True if it depends on the changed lines of a program; True if whole files are measured."""
+        return self.result is None or program.reaches_changes(self.result.lines)
 
 
 @dataclass(frozen=True, slots=True)

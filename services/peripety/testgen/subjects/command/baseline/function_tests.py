@@ -24,7 +24,7 @@ from peripety.testgen.subjects.command.python_program import ProgramInput, Progr
 from peripety.testgen.types import DraftTest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from peripety.testgen.subjects.command.baseline.expectations import DocumentedCall
     from peripety.testgen.subjects.command.baseline.values import SourceValue
@@ -53,12 +53,16 @@ class FunctionTests:
 
     def __init__(self, program: PythonProgram) -> None:
         self._program = program
-        sources = {dotted_name(module): module for module in program.modules.values()}
+        sources = {dotted_name(module): (key, module) for key, module in program.modules.items()}
         self._functions = [
-            _TestedFunction(module, name, sources[module])
+            _TestedFunction(module, name, *sources[module])
             for module, name in program.functions
             if module in sources
         ]
+        if program.is_limited:
+            self._functions = [one for one in self._functions if one.uses_lines(program.affected_lines)] or (
+                self._functions
+            )
         self._is_single = len(self._functions) == 1
         laws = chain.from_iterable(one.laws for one in self._functions)
         self._laws = [*dict.fromkeys(laws)]
@@ -91,7 +95,12 @@ class FunctionTests:
             for codes, is_met in ((result["missed"], False), (result["held"], True)):
                 for code in codes:
                     call = law.of_code(code)
+                    if self._program.is_limited and not self._reaches_changes(call.call):
+                        continue
                     yield call_test("law", call, code.rpartition("\n")[2], "True", "correctness"), is_met
+
+    def _reaches_changes(self, call: PythonCall) -> bool:
+        return self._program.reaches_changes(self._program.executed_lines(ProgramInput(call=call)))
 
     def _observed_tests(self) -> Iterator[DraftTest]:
         """Yield tests without an expectation, for calls that differ in what they show."""
@@ -106,6 +115,7 @@ class FunctionTests:
             CandidateCall(one, (function.name,), "", result)
             for (function, _), one, result in zip(calls, given, results, strict=False)
             if result.exit_code is not None
+            and self._program.reaches_changes(result.lines)
             and (function.is_typed or not result.stdout.startswith(_WRONG_TYPE_ERRORS))
         ]
         for index in choose(candidates):
@@ -121,7 +131,8 @@ class _TestedFunction:
     Args:
         module: the module that defines it.
         name: its name.
-        source: the file of the module.
+        key: the key of the file of the module.
+        source: the file.
 
     Attributes:
         module: the module that defines it.
@@ -132,7 +143,9 @@ class _TestedFunction:
         is_typed: True if all parameters have a type hint, so that each drawn value is an intended one.
     """
 
-    def __init__(self, module: str, name: str, source: PythonModule) -> None:
+    def __init__(self, module: str, name: str, key: str, source: PythonModule) -> None:
+        self._source = source
+        self._key = key
         self.module = module
         self.name = name
         self.laws = laws_of_function(source, name)
@@ -146,6 +159,11 @@ class _TestedFunction:
             one.annotation is not None
             for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
         )
+
+    def uses_lines(self, lines: Mapping[str, frozenset[int]]) -> bool:
+        """Return True if it uses one of the lines of its file, or if all lines are in other files."""
+        own = lines.get(self._key)
+        return own is None or not own.isdisjoint(self._source.lines_of_function(self.name))
 
     def is_in(self, example: DocumentedCall) -> bool:
         """Return True for an example of the function, or one that calls it."""

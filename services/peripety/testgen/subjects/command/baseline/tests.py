@@ -77,11 +77,16 @@ class ProgramTests:
         """Yield all tests, the most important ones first."""
         yield from (test for test, is_met in self.sourced if not is_met)
         for command in self._commands:
-            yield _command_test(command)
+            if not self._program.is_limited or self._reaches_changes(command):
+                yield _command_test(command)
         observed = islice(self._observed_tests(), _MAX_OBSERVED)
         met = (test for test, is_met in self.sourced if is_met)
         rows = zip_longest(observed, observed, met)
         yield from (test for row in rows for test in row if test is not None)
+
+    def _reaches_changes(self, command: DocumentedCommand) -> bool:
+        lines = self._program.executed_lines(ProgramInput(command.arguments))
+        return self._program.reaches_changes(lines)
 
     @cached_property
     def sourced(self) -> Sequence[tuple[DraftTest, bool]]:
@@ -101,7 +106,7 @@ class ProgramTests:
             _documented_arguments(forms, self._documented, arguments),
             lambda given: self._program.survey_calls(self._interface, given, self._seconds / 3),
         )
-        candidates = calls.find()
+        candidates = [one for one in calls.find() if one.depends_on_changes(self._program)]
         yield from (_observed_test(candidates[index]) for index in choose(candidates))
 
 
@@ -126,7 +131,8 @@ class ProgramExamples:
             shown = result.stdout.decode(errors="replace").rstrip()
             is_met = shown == example.expected.rstrip()
             is_unrelated = not is_met and _UNRELATED_PATTERN.match(shown) is not None
-            if result.exit_code is not None and not is_unrelated:
+            is_limited_out = not self._program.reaches_changes(result.lines)
+            if result.exit_code is not None and not is_unrelated and not is_limited_out:
                 test = call_test(example.function, example, example.shown, example.expected, "correctness")
                 kept.append((test, is_met))
         yield from _balanced(kept, _MAX_DOCUMENTED)
@@ -137,7 +143,7 @@ class ProgramExamples:
         results = {
             law.call: result.stdout.strip() == b"True"
             for law, result in zip(some, self._survey(some), strict=False)
-            if result.stdout.strip() in {b"True", b"False"}
+            if result.stdout.strip() in {b"True", b"False"} and self._program.reaches_changes(result.lines)
         }
         kept = holding_laws((law, results[law.call]) for law in some if law.call in results)
         by_law: dict[str, list[tuple[DraftTest, bool]]] = defaultdict(list)
