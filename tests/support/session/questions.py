@@ -19,7 +19,7 @@ from support.engine.specs import action, event, never, spec
 from support.session.sessions import session_of, turn_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from peripety.session.questions.session_record import SessionRecord
     from peripety.session.types import CommittedTurn
@@ -42,6 +42,21 @@ class Asked:
     question: str
     expected: tuple[str, ...] | None
     turns: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Move:
+    """Move of a player.
+
+    Attributes:
+        action: the id of an action; empty for none.
+        spoken: the words of the player; empty for none.
+        reply: the words of the entity `beta`; empty for none.
+    """
+
+    action: str
+    spoken: str = ""
+    reply: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,28 +126,34 @@ def play(turns: int, seed: int) -> Game:
     """Play a game with random actions, words and lines of dialogue, without a model."""
     random = Random(seed)
     program = engine.compile(_document())
-    session = session_of(program)
-    view = Projector(program.spec).for_viewer("alpha")
     ids = [one["id"] for one in program.spec["actions"]]
     weights = [1.0 if name != "wound_gamma" else 0.02 for name in ids]
+
+    def moves() -> Iterator[Move]:
+        for turn in range(1, turns + 1):
+            chosen = random.choices(ids, weights)[0] if random.random() < 0.9 else ""
+            said = f"Word {turn} about the wind." if random.random() < 0.3 else ""
+            yield Move(chosen, f"note {turn}" if turn % 7 == 0 else "", said)
+
+    return play_moves(_document(), "alpha", moves())
+
+
+def play_moves(document: bytes, viewer: str, moves: Iterable[Move]) -> Game:
+    """Play a game with given moves, without a model; the entity `beta` speaks."""
+    program = engine.compile(document)
+    session = session_of(program)
+    view = Projector(program.spec).for_viewer(viewer)
     states = [program.load_state(session.snapshot).tree()]
     played: list[CommittedTurn] = []
-    for turn in range(1, turns + 1):
-        chosen = random.choices(ids, weights)[0] if random.random() < 0.9 else None
-        calls = [PlayerAction(chosen, {})] if chosen else []
+    for turn, move in enumerate(moves, 1):
+        calls = [PlayerAction(move.action, {})] if move.action else []
         stage, _ = begin_turn(
             TurnTransaction(program, session.snapshot), calls, abandon_if_all_rejected=False
         )
         assert stage is not None
         scene = NarrationContext(program.spec, view, turn, "", session, stage)
-        lines = [DialogueSpoken("beta", f"Word {turn} about the wind.")] if random.random() < 0.3 else []
-        told = turn_of(
-            scene,
-            f"Turn {turn} is told.",
-            pov="alpha",
-            spoken=f"note {turn}" if turn % 7 == 0 else "",
-            dialogue=lines,
-        )
+        lines = [DialogueSpoken("beta", move.reply)] if move.reply else []
+        told = turn_of(scene, f"Turn {turn} is told.", pov=viewer, spoken=move.spoken, dialogue=lines)
         result = stage.preview()
         played.append(told)
         states.append(result.tree)

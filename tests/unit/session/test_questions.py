@@ -9,10 +9,11 @@ import pytest
 from peripety.errors import InvalidArgumentError
 from peripety.session.narration.prompt_room import PromptRoom
 from peripety.session.questions.answers import CANNOT_SAY, answer_question
+from peripety.session.questions.question_words import list_question_languages, load_words
 from peripety.session.questions.session_record import find_mentions
-from support.engine.specs import action, document
+from support.engine.specs import action, document, event
 from support.gateway.fake_gateway import FakeGateway, calling
-from support.session.questions import CANARIES, Asked, Game, play, questions
+from support.session.questions import CANARIES, Asked, Game, Move, play, play_moves, questions
 from support.session.sessions import outcome, results, table
 
 if TYPE_CHECKING:
@@ -153,3 +154,178 @@ def test_mentions_share_words_with_a_question() -> None:
     assert find_mentions(texts, "What is the model called?", 4) == [texts[2], texts[0]]
     assert find_mentions(texts, "What did she read in the log?", 1) == [texts[1]]
     assert find_mentions(texts, "Where is it?", 4) == []
+
+
+LANGUAGES = {
+    "es": (
+        "Reserva",
+        "Confianza",
+        "Llenar la reserva",
+        "Esperar la noche",
+        "Llega la tormenta",
+        "Eres quien decide. Todo depende de la reserva.",
+        "Hay que contar.",
+    ),
+    "de": (
+        "Vorrat",
+        "Vertrauen",
+        "Den Vorrat auff\u00fcllen",
+        "Die Nacht abwarten",
+        "Der Sturm kommt",
+        "Du entscheidest hier. Alles h\u00e4ngt von dem Vorrat ab.",
+        "Wir m\u00fcssen z\u00e4hlen.",
+    ),
+    "zh": (
+        "\u50a8\u5907",
+        "\u4fe1\u4efb",
+        "\u8865\u5145\u50a8\u5907",
+        "\u7b49\u5230\u5929\u4eae",
+        "\u98ce\u66b4\u6765\u4e86",
+        "\u8fd9\u91cc\u7531\u4f60\u51b3\u5b9a\uff0c\u4e00\u5207\u90fd\u770b\u50a8\u5907\u3002",
+        "\u5f97\u6570\u4e00\u6570\u3002",
+    ),
+    "fr": (
+        "R\u00e9serve",
+        "Confiance",
+        "Remplir la r\u00e9serve",
+        "Attendre la nuit",
+        "La temp\u00eate arrive",
+        "Vous d\u00e9cidez ici de tout. Tout d\u00e9pend de la r\u00e9serve qui vous reste.",
+        "Il faut compter.",
+    ),
+}
+
+
+def game_in(language: str) -> Game:
+    supply, trust, fill, wait, storm, opening, said = LANGUAGES[language]
+    document_ = document(
+        spec_version="1.1",
+        opening=opening,
+        entities=[
+            {"id": "alpha", "name": "Alpha", "playable": True},
+            {"id": "beta", "name": "Beta"},
+        ],
+        labels={"state.supply": {"name": supply}, "state.trust": {"name": trust}},
+        state={
+            "supply": 20,
+            "trust": 4,
+            "people": {"alpha": {"place": "x_room"}, "beta": {"place": "x_room", "alive": True}},
+            "items": {"seal": {"holder": "beta"}},
+        },
+        actions=[
+            action("fill", [{"op": "inc", "path": "state.supply", "value": 3}]) | {"name": fill},
+            action("wait", [{"op": "dec", "path": "state.trust", "value": 1}]) | {"name": wait},
+        ],
+        random_events=[
+            event("storm", [{"op": "dec", "path": "state.supply", "value": 1}], weight=0.3) | {"name": storm}
+        ],
+    )
+    moves = [Move("fill"), Move("wait", reply=said), Move("fill", spoken="42")]
+    return play_moves(document_, "alpha", moves)
+
+
+GAMES = {language: game_in(language) for language in LANGUAGES}
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "text"),
+    [
+        ("es", "¿Cuánta reserva queda?", "Reserva: 24."),
+        ("es", "cuanta reserva habia antes del turno 2", "Reserva: 22."),
+        ("es", "¿Cómo cambió la confianza?", "Confianza: de 4 a 3."),
+        ("es", "¿Cuándo bajó la confianza?", "En el turno 2."),
+        ("es", "¿Qué pasó en el turno 2?", "Esperar la noche; Llega la tormenta; Reserva: de 22 a 21; "),
+        ("es", "¿Qué puedo hacer?", "Llenar la reserva; "),
+        ("es", "¿En qué turno estamos?", "Han pasado 3 turnos."),
+        ("es", "¿Ha terminado el juego?", "No, la partida sigue."),
+        ("es", "¿Cuántas veces he llenado la reserva?", "2 veces."),
+        ("es", "¿Cuándo esperé la noche?", "En el turno 2."),
+        ("es", "¿Qué dijo Beta?", "\u201cHay que contar.\u201d (turno 2)"),
+        ("es", "¿Quién está aquí?", "Beta."),
+        ("es", "¿Está viva Beta?", "Sí."),
+        ("es", "¿Quién tiene el seal?", "Lo tiene Beta: seal."),
+        ("es", "¿Cuándo ocurrió la tormenta?", "En los turnos 1, 2."),
+        ("es", "How much reserva is left?", "Reserva: 24."),
+        ("de", "Wie viel Vorrat habe ich noch?", "Vorrat: 24."),
+        ("de", "Wie hoch war der Vorrat vor Zug 2?", "Vorrat: 22."),
+        ("de", "Ist das Vertrauen gesunken?", "Ja: von 4 auf 3."),
+        ("de", "Wann ist das Vertrauen gesunken?", "In Zug 2."),
+        ("de", "Was ist seit Zug 1 passiert?", "Zug 2: Die Nacht abwarten; Der Sturm kommt; "),
+        ("de", "Was kann ich tun?", "Den Vorrat auffüllen; "),
+        ("de", "Welcher Zug ist es?", "3 Züge sind vorbei."),
+        ("de", "Ist das Spiel vorbei?", "Nein, das Spiel geht weiter."),
+        ("de", "Wie oft habe ich den Vorrat aufgefuellt?", "2-mal."),
+        ("de", "Habe ich schon die Nacht abgewartet?", "Ja, in Zug 2."),
+        ("de", "Was hat Beta gesagt?", "\u201eWir müssen zählen.\u201c (Zug 2)"),
+        ("de", "Wo bin ich?", "Ort: x room."),
+        ("de", "Wer hat das seal?", "Beta hat es: seal."),
+        ("de", "Wann ist der Sturm gekommen?", "In den Zügen 1, 2."),
+        ("zh", "\u8fd8\u5269\u591a\u5c11\u50a8\u5907\uff1f", "\u50a8\u5907\uff1a24\u3002"),
+        (
+            "zh",
+            "\u7b2c2\u56de\u5408\u4e4b\u524d\u50a8\u5907\u662f\u591a\u5c11\uff1f",
+            "\u50a8\u5907\uff1a22\u3002",
+        ),
+        ("zh", "\u4fe1\u4efb\u600e\u4e48\u53d8\u7684\uff1f", "\u4fe1\u4efb\uff1a4\u53d8\u4e3a3\u3002"),
+        ("zh", "\u4fe1\u4efb\u4e0b\u964d\u4e86\u5417\uff1f", "\u662f\uff1a4\u53d8\u4e3a3\u3002"),
+        (
+            "zh",
+            "\u7b2c2\u56de\u5408\u53d1\u751f\u4e86\u4ec0\u4e48\uff1f",
+            "\u7b49\u5230\u5929\u4eae\uff1b\u98ce\u66b4\u6765\u4e86\uff1b",
+        ),
+        ("zh", "\u6211\u80fd\u505a\u4ec0\u4e48\uff1f", "\u8865\u5145\u50a8\u5907\uff1b"),
+        ("zh", "\u73b0\u5728\u662f\u7b2c\u51e0\u56de\u5408\uff1f", "\u8fc7\u4e863\u4e2a\u56de\u5408\u3002"),
+        (
+            "zh",
+            "\u6e38\u620f\u7ed3\u675f\u4e86\u5417\uff1f",
+            "\u8fd8\u6ca1\u6709\uff0c\u8fd8\u5728\u7ee7\u7eed\u3002",
+        ),
+        ("zh", "\u6211\u8865\u5145\u50a8\u5907\u51e0\u6b21\uff1f", "2\u6b21\u3002"),
+        (
+            "zh",
+            "\u6211\u4ec0\u4e48\u65f6\u5019\u7b49\u5230\u5929\u4eae\u7684\uff1f",
+            "\u7b2c2\u56de\u5408\u3002",
+        ),
+        (
+            "zh",
+            "Beta\u8bf4\u4e86\u4ec0\u4e48\uff1f",
+            "\u201c\u5f97\u6570\u4e00\u6570\u3002\u201d\uff08\u7b2c2\u56de\u5408\uff09",
+        ),
+        ("zh", "\u8c01\u5728\u8fd9\u91cc\uff1f", "Beta\u3002"),
+        ("zh", "Beta\u5728\u54ea\u91cc\uff1f", "\u5728x room\u3002"),
+        ("zh", "\u6211\u6709\u4ec0\u4e48\uff1f", "\u6ca1\u6709\u3002"),
+        (
+            "zh",
+            "\u98ce\u66b4\u4ec0\u4e48\u65f6\u5019\u53d1\u751f\u7684\uff1f",
+            "\u7b2c1, 2\u56de\u5408\u3002",
+        ),
+    ],
+)
+def test_a_question_is_answered_in_the_language_of_the_game(language: str, question: str, text: str) -> None:
+    answer = answer_question(GAMES[language].record, question)
+    assert (answer.is_found, answer.text[: len(text)]) == (True, text)
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "text"),
+    [
+        ("es", "¿Por qué?", "El registro no lo dice."),
+        ("de", "Wie viel Geheimnis gibt es?", "Das geht aus der Aufzeichnung nicht hervor."),
+        ("zh", "\u4e3a\u4ec0\u4e48\uff1f", "\u8bb0\u5f55\u91cc\u6ca1\u6709\u7b54\u6848\u3002"),
+        ("fr", "Combien de réserve?", "The record does not answer that. Ask in English"),
+    ],
+)
+def test_a_question_without_an_answer_says_so_in_the_language(
+    language: str, question: str, text: str
+) -> None:
+    answer = answer_question(GAMES[language].record, question)
+    assert (answer.is_found, answer.text[: len(text)]) == (False, text)
+
+
+def test_every_language_has_all_texts_and_methods() -> None:
+    english = load_words("en")
+    for language in list_question_languages():
+        words = load_words(language)
+        assert words.texts.keys() | {"cannot_here"} == english.texts.keys()
+        methods = {pattern.method for pattern in words.patterns}
+        assert methods == {pattern.method for pattern in english.patterns}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peripety.author.text_analysis.clauses import Aim, ClauseReader
 from peripety.author.text_analysis.languages import clean_text, detect_language, tokenize
@@ -114,6 +114,12 @@ def find_language(text: str) -> str:
         any(find_classes(lemma) for lemma in find_lemmas(word, "en")) for word in words if word.isascii()
     )
     return "en" if known >= _ENGLISH_SHARE * len(words) and known > 1 else code
+
+
+def find_story_language(spec: Mapping[str, Any]) -> str:
+    """Return the code of the language of a scenario: of its opening, and of the names of its actions."""
+    names = [action.get("name") or "" for action in spec.get("actions") or ()]
+    return find_language("\n".join([spec.get("opening") or "", *names]))
 
 
 def _split_plain(text: str) -> tuple[str, ...]:

@@ -428,9 +428,17 @@ def _progress_text(progress: scenario_pb2.Progress) -> str:
     return f"{message} · {format_dollars(spent)}" if spent else message
 
 
-def format_answer(answer: session_pb2.AskSessionResponse) -> str:
-    """Return an answer with the turns that it rests on, on one line."""
-    turns = [f"turn {turn}" if turn else "the start" for turn in answer.turns]
+def format_answer(
+    answer: session_pb2.AskSessionResponse, *, turn: str = "turn {turn}", start: str = "the start"
+) -> str:
+    """Return an answer with the turns that it rests on, on one line.
+
+    Args:
+        answer: the answer.
+        turn: the form of a turn.
+        start: the words for the start.
+    """
+    turns = [turn.format(turn=number) if number else start for number in answer.turns]
     return printable(f"{answer.answer} [{', '.join(turns)}]" if turns else answer.answer)
 
 

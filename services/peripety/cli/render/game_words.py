@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.text_analysis.reading import find_language
+from peripety.author.text_analysis.reading import find_language, find_story_language
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,8 +54,7 @@ class GameWords:
     @classmethod
     def of_scenario(cls, spec: Mapping[str, Any]) -> GameWords:
         """Return the words in the language of a scenario: of its opening, and of the names of its actions."""
-        names = [action.get("name") or "" for action in spec.get("actions") or ()]
-        return cls.of_text("\n".join([spec.get("opening") or "", *names]))
+        return cls(find_story_language(spec))
 
     def say(self, key: str, **values: object) -> str:
         """Return a text with its values."""

@@ -237,7 +237,8 @@ class StoryView:
 
     def answer(self, answer: session_pb2.AskSessionResponse) -> None:
         """Print the answer to a question, with the turns that it rests on."""
-        self.prose(format_answer(answer))
+        turn, start = self.words.say("cited_turn", turn="{turn}"), self.words.say("cited_start")
+        self.prose(format_answer(answer, turn=turn, start=start))
 
     def odds(self, forecast: session_pb2.ForecastOutcomesResponse) -> None:
         """Print how often simulated futures end in which way."""
