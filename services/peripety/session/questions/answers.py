@@ -84,28 +84,28 @@ class _Question:
     Args:
         record: the record for one viewer.
         question: the question.
-        asked: the patterns in the language of the question.
-        told: the words of the language of the answer.
+        words: the words of the language of the question.
+        texts: the words of the language of the answer.
     """
 
     def __init__(
-        self, record: SessionRecord, question: str, asked: QuestionWords, told: QuestionWords
+        self, record: SessionRecord, question: str, words: QuestionWords, texts: QuestionWords
     ) -> None:
-        self._record, self._words, self._told = record, asked, told
+        self._record, self._words, self._told = record, words, texts
         text = re.sub(r"\s+", " ", question.lower().replace("\u2019", "'")).strip(_MARKS)
-        text = text if asked.has_spaces else re.sub(r"\s+", "", text)
-        gap = " " if asked.has_spaces else ""
+        text = text if words.has_spaces else re.sub(r"\s+", "", text)
+        gap = " " if words.has_spaces else ""
         self._turn: int | None = None
         self._relation = ""
-        if (found := asked.turn.search(text)) is not None:
+        if (found := words.turn.search(text)) is not None:
             parts = {name.rstrip("_") for name, part in found.groupdict().items() if part is not None}
             self._turn = int(found["number"])
             self._relation = next((name for name in ("since", "before") if name in parts), "")
             text = f"{text[: found.start()]}{gap}{text[found.end() :]}"
-        elif (found := asked.last_turn.search(text)) is not None:
+        elif (found := words.last_turn.search(text)) is not None:
             self._turn = record.last_turn
             text = f"{text[: found.start()]}{gap}{text[found.end() :]}"
-        self._text = asked.polite.sub("", re.sub(r"\s+", " ", text).strip(" ,\uff0c"))
+        self._text = words.polite.sub("", re.sub(r"\s+", " ", text).strip(" ,\uff0c"))
 
     def _join(self, parts: Iterable[str]) -> str:
         """Return one sentence of some parts."""

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 DEFAULT = "en"
 OWN = "i"
 """Value of a row for questions about the player."""
-_ACCENTS = {"á": "[aá]", "é": "[eé]", "í": "[ií]", "ó": "[oó]", "ú": "[uú]", "ä": "(?:ä|ae)"}
-_ACCENTS |= {"ö": "(?:ö|oe)", "ü": "(?:ü|ue)", "ß": "(?:ß|ss)"}
+_LETTERS = "letters"
+"""The table of letters."""
 _PAIR = 2
 
 
@@ -121,7 +121,7 @@ def find_words(spec: Mapping[str, Any]) -> tuple[QuestionWords, ...]:
 
 def list_question_languages() -> frozenset[str]:
     """Return the codes of the languages of questions."""
-    return frozenset(_load_tables())
+    return frozenset(_load_tables().keys() - {_LETTERS})
 
 
 @cache
@@ -140,7 +140,7 @@ def load_words(language: str) -> QuestionWords:
         language=language,
         patterns=tuple(_read_rows(table["patterns"])),
         has_spaces=bool(table["gap"]),
-        texts=table["say"],
+        texts=table["texts"],
         **patterns,
     )
 
@@ -152,4 +152,5 @@ def _read_rows(rows: Iterable[Sequence[str]]) -> Iterator[QuestionPattern]:
 
 def _allow_plain_letters(pattern: str) -> str:
     """Return a pattern that also matches words without accents, such as "que" for "qué"."""
-    return "".join(_ACCENTS.get(char, char) for char in pattern)
+    letters = _load_tables()[_LETTERS]
+    return "".join(letters.get(char, char) for char in pattern)
