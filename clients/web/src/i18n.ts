@@ -29,6 +29,7 @@ const plurals = lazily((locale) => new Intl.PluralRules(locale));
 const numbers = lazily((locale) => new Intl.NumberFormat(locale, { maximumFractionDigits: 2 }));
 const percents = lazily((locale) => new Intl.NumberFormat(locale, { style: "percent" }));
 const dates = lazily((locale) => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }));
+const days = lazily((locale) => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeZone: "UTC" }));
 const times = lazily((locale) => new Intl.DateTimeFormat(locale, { timeStyle: "medium" }));
 
 /** Returns the message of a key with its values; `n` chooses the plural form. */
@@ -60,11 +61,17 @@ export function percent(share: number): string {
 export function price(pico: number, currency = "USD"): string {
   const value = pico / 1e12;
   const digits = value !== 0 && Math.abs(value) < 0.01 ? 5 : 2;
-  return new Intl.NumberFormat(locale, { style: "currency", currency, currencyDisplay: "narrowSymbol", minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value);
+  // The sign of the currency before the amount, as in prices of providers; in text from right to left it would be moved.
+  return new Intl.NumberFormat("en", { style: "currency", currency, currencyDisplay: "narrowSymbol", minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value);
 }
 
 export function date(text: string | undefined): string {
   return text ? dates().format(new Date(text)) : "";
+}
+
+/** Returns a day that is given in UTC. */
+export function day(text: string | undefined): string {
+  return text ? days().format(new Date(text)) : "";
 }
 
 /** Returns a number of seconds in hours, minutes and seconds. */

@@ -92,7 +92,7 @@ function Header({ route, onLanguage }: { route: Route; onLanguage: (language: La
   const nav = (
     <nav class="nav" aria-label={t("nav")}>
       {VIEWS.map((view) => (
-        <a key={view} href={view === "play" ? "#/" : `#/${view}`} aria-current={view === here ? "page" : undefined}>
+        <a key={view} href={view === "play" ? "#/" : `#/${view}`} aria-current={view === here ? "page" : undefined} data-text={t(`nav.${view}`)}>
           {t(`nav.${view}`)}
         </a>
       ))}
@@ -139,7 +139,7 @@ function Settings({ onLanguage }: { onLanguage: (language: Language) => void }) 
     <div class="settings">
       <label>
         <span class="settings-label">{t("theme")}</span>
-        <select class="field small" value={theme} onChange={(event) => choose(event.currentTarget.value)}>
+        <select class="field small" title={t("theme")} value={theme} onChange={(event) => choose(event.currentTarget.value)}>
           {(["auto", "light", "dark"] as const).map((one) => (
             <option key={one} value={one}>
               {t(`theme.${one}`)}
@@ -151,6 +151,7 @@ function Settings({ onLanguage }: { onLanguage: (language: Language) => void }) 
         <span class="settings-label">{t("language")}</span>
         <select
           class="field small"
+          title={t("language")}
           value={currentLanguage()}
           onChange={(event) => onLanguage(event.currentTarget.value as Language)}
         >

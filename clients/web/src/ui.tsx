@@ -53,6 +53,9 @@ export function toProblem(error: unknown): Problem {
   return error instanceof Problem ? error : new Problem("PAGE", 0, error instanceof Error ? error.message : String(error));
 }
 
+/** Failures whose title says everything; their message is for programs. */
+const SAID_BY_TITLE = new Set(["UNKNOWN_SESSION", "NOT_FOUND"]);
+
 /** A failure: what happened and what to do. A missing token is asked for here. */
 export function ProblemBox({ problem, retry }: { problem: Problem; retry?: () => void }) {
   if (problem.code === "TOKEN_REQUIRED") return <TokenForm retry={retry} />;
@@ -60,7 +63,7 @@ export function ProblemBox({ problem, retry }: { problem: Problem; retry?: () =>
   return (
     <div class="problem" role="alert">
       <p class="problem-title">{title}</p>
-      {problem.message && <p dir="auto">{clean(problem.message)}</p>}
+      {problem.message && !SAID_BY_TITLE.has(problem.code) && <p dir="auto">{clean(problem.message)}</p>}
       <p class="quiet">{tMaybe(`remedy.${problem.code}`, problem.code && `(${problem.code})`)}</p>
       {retry && (
         <button class="button" onClick={retry}>
@@ -187,7 +190,7 @@ export function Sheet({
 const ICONS = {
   close: "M5 5l10 10M15 5L5 15",
   undo: "M8 5L4 9l4 4M4 9h7a5 5 0 015 5v1",
-  fork: "M6 4v12M6 10c0-3 8-1 8-6M6 16a0 0 0 010 0",
+  fork: "M6 3v14M14 3v3a5 5 0 01-5 5H6",
   again: "M15.5 6.5A6.5 6.5 0 1016.5 10M15.7 3v3.7H12",
   send: "M4 10h11M11 5l5 5-5 5",
   wait: "M10 5v5l3 3M10 2.5a7.5 7.5 0 100 15 7.5 7.5 0 000-15",

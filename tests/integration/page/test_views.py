@@ -190,12 +190,16 @@ async def _show(visitor: Visitor, name: str, games: Games) -> None:
     await visitor.page.wait_for_selector(selector)
     await visitor.page.wait_for_selector("article.turn.open", state="detached")
     if name == "comparison":
-        await visitor.page.locator(".compare-choices").evaluate("(element) => element.scrollIntoView()")
+        await _scroll_to_comparison(visitor)
     if name in _TABS:
         await visitor.page.get_by_role("tab", name=_TABS[name]).click()
         await visitor.page.wait_for_selector(
             ".editor-state .good-text" if name == "specification" else ".bars"
         )
+
+
+async def _scroll_to_comparison(visitor: Visitor) -> None:
+    await visitor.page.locator("section:has(> .compare-choices)").evaluate("(element) => element.scrollIntoView()")
 
 
 async def test_a_task_of_the_server_is_chosen_and_its_tests_arrive(
@@ -307,6 +311,8 @@ async def test_every_view_can_be_read_from_right_to_left(
             await visitor.page.wait_for_selector(selector)
             if name in tabs:
                 await visitor.page.get_by_role("tab", name=tabs[name]).click()
+            if name == "comparison":
+                await _scroll_to_comparison(visitor)
             await visitor.take_picture(f"{name}-tablet-rtl")
             assert await visitor.page.evaluate("document.documentElement.dir") == "rtl"
             wide = await visitor.page.evaluate("document.documentElement.scrollWidth - innerWidth")
@@ -321,10 +327,10 @@ async def test_a_run_of_tests_shows_its_state(browser: Browser, edge: EdgeClient
     async with visiting(browser, edge.url) as visitor:
         await _show(visitor, "tests", games)
         page = visitor.page
-        await page.get_by_text("of models, in and out").wait_for()
+        await page.get_by_text("of all model calls, in and out").wait_for()
         assert "Complete" in await page.locator("header [role=status]").inner_text()
         figures = await page.locator(".figures-row").inner_text()
-        for name in ("Measured: faults caught", "The run's own opinion", "Rounds", "Tokens"):
+        for name in ("Measured: faults caught", "The run’s own opinion", "Rounds", "Tokens"):
             assert name in figures
         assert await page.locator(".test-card").count() == stats["total_tests"]
         categories = page.locator(".categories li")

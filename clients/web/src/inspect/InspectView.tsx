@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { asProblem, rpc, rpcStream, type Finding, type Problem } from "../api";
 import { date, number, percent, t, tMaybe } from "../i18n";
-import { clean } from "../text";
+import { capitalize, clean } from "../text";
 import type { Certificate, DryRun, PersonaReport, ScenarioSummary } from "../types";
 import { Empty, ProblemBox, Skeleton, toProblem, useLoaded, useTitle } from "../ui";
 import { Curve } from "./Curve";
@@ -34,8 +34,10 @@ function Choose() {
   );
   return (
     <main id="main" class="page stack">
-      <h1>{t("inspect.title")}</h1>
-      <p class="lead-text">{t("inspect.about")}</p>
+      <header class="stack-small">
+        <h1>{t("inspect.title")}</h1>
+        <p class="lead-text">{t("inspect.about")}</p>
+      </header>
       {found.state === "failed" && <ProblemBox problem={found.problem} retry={reload} />}
       {found.state === "loading" && <Skeleton lines={6} />}
       {found.state === "ready" && !found.value.scenarios?.length && (
@@ -99,6 +101,7 @@ function Opened({ id }: { id: string }) {
             role="tab"
             id={`tab-${one}`}
             class="tab"
+            data-text={t(`inspect.${one}`)}
             aria-selected={tab === one}
             aria-controls="tab-panel"
             tabIndex={tab === one ? 0 : -1}
@@ -178,7 +181,7 @@ function PlayersPanel({ scenario }: { scenario: Scenario }) {
               {t("inspect.measure")}
             </button>
             <span class="quiet small" role="status" dir="auto">
-              {clean(message ?? "")}
+              {capitalize(clean(message ?? ""))}
             </span>
           </div>
           {problem && <ProblemBox problem={problem} />}
@@ -300,8 +303,8 @@ function CertificateView({ certificate, names }: { certificate: Certificate; nam
                     <th scope="row">
                       <bdi>{names(one.path)}</bdi>
                     </th>
-                    <td class="figure">{t("drift.turn", { n: one.per_turn ?? 0 })}</td>
-                    <td class="figure quiet">{t("drift.limit", { n: one.limit ?? 0 })}</td>
+                    <td class="figure">{t("drift.turn", { n: percent(one.per_turn ?? 0) })}</td>
+                    <td class="figure quiet">{t("drift.limit", { n: percent(one.limit ?? 0) })}</td>
                   </tr>
                 ))}
               </tbody>

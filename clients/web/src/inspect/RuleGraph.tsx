@@ -1,8 +1,9 @@
 // The rule graph: what acts on the left, quantities in the middle, endings on the right.
 import { useMemo, useState } from "preact/hooks";
 import { number, t } from "../i18n";
-import { clean } from "../text";
+import { capitalize, clean, words } from "../text";
 import type { DryRun } from "../types";
+import { useMedia } from "../ui";
 
 interface Node {
   node_id: string;
@@ -20,22 +21,33 @@ export interface Graph {
 type Kind = "quantity" | "action" | "event" | "loss" | "win" | "decay" | "schedule";
 
 const COLUMNS: Kind[][] = [["action", "event", "schedule", "decay"], ["quantity"], ["loss", "win"]];
-const BOX = 200;
 const ROW = 34;
 const GAP = 140;
-const WIDTH = 3 * BOX + 2 * GAP;
-const LABEL = 27;
+/** Width of a box, and the length of a label that fits it. */
+const BOXES = { narrow: { box: 200, letters: 27 }, wide: { box: 280, letters: 39 } };
 
-/** Returns the label of a node; a quantity has the name for its readers, and an ending its message. */
+/** Returns the label of a node: the name or the message that its readers see, else the words of its id. */
 function labelOfNode({ node_id: id, kind, label }: Node, spec: any): string {
-  const [section = "", index = ""] = id.split("/").slice(1);
-  const own = { quantity: spec.labels?.[id]?.name, loss: spec[section]?.[index]?.message, win: spec[section]?.[index]?.message };
-  return clean(own[kind as keyof typeof own] || label);
+  const [section = "", index = "", path = ""] = id.split("/").slice(1);
+  const plain = () => capitalize(label.split(".").map(words).join(": "));
+  switch (kind) {
+    case "quantity":
+      return clean(spec.labels?.[id]?.name || plain());
+    case "loss":
+    case "win":
+      return clean(spec[section]?.[index]?.message || label);
+    case "decay":
+      return `${clean(spec.labels?.[path]?.name || capitalize(words(path.split(".").pop() ?? path)))}: ${t("cause.decay")}`;
+    default:
+      return clean(label === words(label) ? label : plain());
+  }
 }
 
 export function RuleGraph({ graph, spec }: { graph: Graph; spec: any }) {
   const nodes = useMemo(() => (graph.nodes ?? []).map((one) => ({ ...one, label: labelOfNode(one, spec) })), [graph, spec]);
   const edges = graph.edges ?? [];
+  const { box, letters } = useMedia("(min-width: 80rem)") ? BOXES.wide : BOXES.narrow;
+  const width = 3 * box + 2 * GAP;
   const [chosen, setChosen] = useState<string>();
   const columns = useMemo(() => COLUMNS.map((kinds) => nodes.filter((one) => kinds.includes(one.kind))), [nodes]);
   const height = Math.max(...columns.map((one) => one.length), 1) * ROW;
@@ -43,7 +55,7 @@ export function RuleGraph({ graph, spec }: { graph: Graph; spec: any }) {
   columns.forEach((column, index) =>
     column.forEach((node, row) =>
       places.set(node.node_id, {
-        x: index * (BOX + GAP),
+        x: index * (box + GAP),
         y: ((row + 0.5) * height) / column.length - ROW / 2,
       }),
     ),
@@ -69,13 +81,13 @@ export function RuleGraph({ graph, spec }: { graph: Graph; spec: any }) {
         <li class="kind-reads">{t("graph.reads")}</li>
       </ul>
       <div class="graph" tabIndex={0} role="region" aria-label={t("inspect.graph")}>
-        <svg viewBox={`0 0 ${WIDTH} ${height}`} width={WIDTH} height={height} dir="ltr" aria-hidden="true">
+        <svg viewBox={`0 0 ${width} ${height}`} width={width} height={height} dir="ltr" aria-hidden="true">
           {edges.map((edge, index) => {
             const from = places.get(edge.from_node_id);
             const to = places.get(edge.to_node_id);
             if (!from || !to || from.x === to.x) return null;
             const [left, right] = from.x < to.x ? [from, to] : [to, from];
-            const x1 = left.x + BOX;
+            const x1 = left.x + box;
             const middle = (x1 + right.x) / 2;
             const isNear = edge.from_node_id === chosen || edge.to_node_id === chosen;
             const state = chosen === undefined ? "" : isNear ? "near" : "far";
@@ -101,10 +113,10 @@ export function RuleGraph({ graph, spec }: { graph: Graph; spec: any }) {
                 onPointerLeave={() => setChosen(undefined)}
               >
                 <title>{`${label}: ${number(node.heat ?? 0)}`}</title>
-                <rect class="node-heat" width={(BOX * Math.sqrt(node.heat ?? 0)) / Math.sqrt(hottest)} height={ROW - 6} rx="5" y="3" />
-                <rect class="node-box" width={BOX} height={ROW - 6} rx="5" y="3" />
+                <rect class="node-heat" width={(box * Math.sqrt(node.heat ?? 0)) / Math.sqrt(hottest)} height={ROW - 6} rx="5" y="3" />
+                <rect class="node-box" width={box} height={ROW - 6} rx="5" y="3" />
                 <text x="9" y={ROW / 2 + 4}>
-                  {label.length > LABEL ? `${label.slice(0, LABEL - 1)}…` : label}
+                  {label.length > letters ? `${label.slice(0, letters - 1)}…` : label}
                 </text>
               </g>
             );

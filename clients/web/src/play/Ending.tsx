@@ -23,6 +23,7 @@ export function Ending({
   onAgain?: () => void;
 }) {
   const { kind, message, condition } = session.status;
+  const epilogue = toldAlready(turns, story.ending?.epilogue ?? "") ? "" : (story.ending?.epilogue ?? "");
   const paths = (story.ending?.paths ?? []).filter((path) => decidingChanges(turns, path, 1).length).slice(0, SHOWN_PATHS);
   return (
     <section class={`ending ${kind}`} aria-labelledby="ending-title">
@@ -30,9 +31,9 @@ export function Ending({
       <h2 id="ending-title" class="ending-title" dir="auto">
         {clean(message || (condition && story.endings[condition]) || t(`ending.${kind}.plain` as "ending.won.plain"))}
       </h2>
-      {story.ending?.epilogue && (
+      {epilogue && (
         <div class="prose">
-          {clean(story.ending.epilogue)
+          {clean(epilogue)
             .split(/\n\s*\n/)
             .map((text, index) => (
               <p key={index} dir="auto">
@@ -63,6 +64,12 @@ export function Ending({
       </div>
     </section>
   );
+}
+
+/** Returns whether the last turn ends with a text, so that a reader need not read it twice. */
+function toldAlready(turns: Turns, text: string): boolean {
+  const plain = (one: string) => one.replace(/\s+/g, " ").trim();
+  return plain(turns[turns.length - 1]?.prose ?? "").includes(plain(text));
 }
 
 function DecidingPath({ path, story, turns }: { path: string; story: Story; turns: Turns }) {

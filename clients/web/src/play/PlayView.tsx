@@ -112,7 +112,10 @@ function OpenGame({ game, source }: { game: Game; source: Source }) {
       )}
     </section>
   );
-  const standing = <Standing session={session} story={story} turns={turns} pov={pov} isOwner={source.isOwner} />;
+  const isPlayer = source.isOwner || Boolean(opened.seatId);
+  const standing = (
+    <Standing session={session} story={story} turns={turns} pov={pov} isOwner={source.isOwner} isPlayer={isPlayer} />
+  );
 
   return (
     <main id="main" class={source.isOwner || canAct ? "play" : "play watching"}>
@@ -157,8 +160,8 @@ function OpenGame({ game, source }: { game: Game; source: Source }) {
       )}
       {!isNarrow && (
         <aside class="side" aria-label={t("side")}>
-          {(source.isOwner || opened.seatId) && <div class="side-actions">{actions}</div>}
-          <div class="side-standing" role="group" aria-label={t("standing")} tabIndex={0}>
+          {isPlayer && <div class="side-actions">{actions}</div>}
+          <div class="side-standing" role="group" aria-label={t(isPlayer ? "standing" : "standing.watched")} tabIndex={0}>
             {standing}
           </div>
         </aside>
@@ -324,7 +327,11 @@ function StoryPane({
   }, [game.isBusy]);
   useLayoutEffect(() => {
     const box = pane.current!;
-    if (isAtEnd.current && turns.length) box.scrollTop = box.scrollHeight;
+    if (!isAtEnd.current || !turns.length) return;
+    // An ending that is higher than the window is read from its start.
+    const ending = box.querySelector<HTMLElement>(".ending");
+    const isHigh = ending && ending.offsetHeight > box.clientHeight;
+    box.scrollTop += isHigh ? ending.getBoundingClientRect().top - box.getBoundingClientRect().top : box.scrollHeight;
   });
   const [drawn, setDrawn] = useState(FIRST_DRAWN);
   const shown = turns.slice(-drawn);
@@ -338,7 +345,7 @@ function StoryPane({
     <div class="story-pane" ref={pane} onScroll={onScroll} tabIndex={0} role="region" aria-label={t("story")}>
       <div class="story">
         <header class="opening">
-          {story.premise && (
+          {story.premise && !isOpenedWith(story) && (
             <p class="premise" dir="auto">
               {clean(story.premise)}
             </p>
@@ -392,6 +399,11 @@ function StoryPane({
   );
 }
 
+/** Returns whether the opening repeats the beginning of the premise, so that a reader need not read it twice. */
+function isOpenedWith({ premise = "", opening = "" }: Story): boolean {
+  return opening.includes(/^.*?[.!?。？！]+/su.exec(premise)?.[0] ?? premise);
+}
+
 /** A turn that was not played: a question of the narrator, or a reason. */
 function Refused({ problem, onDismiss }: { problem: Problem; onDismiss: () => void }) {
   const isQuestion = problem.code === "NOT_UNDERSTOOD";
@@ -436,8 +448,14 @@ function Answer({ note }: { note: Note }) {
 /** A link for spectators of this point of view or of the public part; and one for each seat. */
 function Links({ session, story, pov, onClose }: { session: Session; story: Story; pov: string; onClose: () => void }) {
   const [made, setMade] = useState<{ name: string; url: string }[]>([]);
+  const [copied, setCopied] = useState("");
   const [problem, setProblem] = useState<Problem>();
   const seats = session.seat_config?.seats ?? [];
+  // Without a clipboard, which is missing outside of secure contexts, the link is selected for the keyboard.
+  const copy = (url: string, button: HTMLElement) => {
+    if (navigator.clipboard) void navigator.clipboard.writeText(url).then(() => setCopied(url));
+    else button.parentElement?.querySelector("input")?.focus();
+  };
   const nameOf = (entity: string) => clean(story.entities.find((one) => one.id === entity)?.name ?? entity);
   const make = (name: string, of: string, seat = "") =>
     makeLink(session.session_id, of, seat).then(
@@ -446,7 +464,9 @@ function Links({ session, story, pov, onClose }: { session: Session; story: Stor
     );
   return (
     <Sheet title={t("links")} onClose={onClose}>
-      <p>{t("links.about")}</p>
+      <p>
+        {t("links.about")} {seats.length > 0 && t("links.about.seats")}
+      </p>
       <div class="buttons">
         {pov && (
           <button class="button" onClick={() => make(nameOf(pov), pov)}>
@@ -469,8 +489,8 @@ function Links({ session, story, pov, onClose }: { session: Session; story: Stor
               {link.name}
               <input class="field" readOnly value={link.url} onFocus={(event) => event.currentTarget.select()} />
             </label>
-            <button class="button small" onClick={() => navigator.clipboard?.writeText(link.url)}>
-              {t("copy")}
+            <button class="button small" onClick={(event) => copy(link.url, event.currentTarget)}>
+              {t(copied === link.url ? "copied" : "copy")}
             </button>
           </li>
         ))}

@@ -81,13 +81,13 @@ function Scale({ quantity }: { quantity: Quantity }) {
   );
 }
 
-export function Facts({ session, story }: { session: Session; story: Story }) {
+function Facts({ session, story, title }: { session: Session; story: Story; title: string }) {
   const facts = factsOf(session, story);
   if (!facts.length) return null;
   return (
     <section class="panel" aria-labelledby="facts-title">
       <h2 id="facts-title" class="panel-title">
-        {t("facts")}
+        {title}
       </h2>
       <dl class="facts">
         {facts.map((fact) => (
@@ -265,22 +265,24 @@ export function Standing({
   turns,
   pov,
   isOwner,
+  isPlayer,
 }: {
   session: Session;
   story: Story;
   turns: Turns;
   pov: string;
   isOwner: boolean;
+  isPlayer: boolean;
 }) {
   return (
     <>
       <section class="panel" aria-labelledby="standing-title">
         <h2 id="standing-title" class="panel-title">
-          {t("standing")}
+          {t(isPlayer ? "standing" : "standing.watched")}
         </h2>
         <Quantities quantities={quantitiesOf(session, story, turns)} />
       </section>
-      <Facts session={session} story={story} />
+      <Facts session={session} story={story} title={t(isPlayer ? "facts" : "facts.watched")} />
       {isOwner && <Odds session={session} story={story} pov={pov} />}
       {isOwner && <Branches session={session} story={story} turns={turns} />}
     </>

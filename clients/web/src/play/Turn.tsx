@@ -4,6 +4,7 @@ import { clean, words } from "../text";
 import type { Cause, Roll, Story } from "../types";
 import { Icon, memo, signed } from "../ui";
 import {
+  kindOfPath,
   nameOf,
   nameOfAction,
   nameOfEvent,
@@ -140,6 +141,14 @@ function Die({ roll, story }: { roll: Roll; story: Story }) {
 
 function ChangeLine({ change, story, event }: { change: NetChange; story: Story; event: string }) {
   const { before, after } = change;
+  const kind = kindOfPath(change.path);
+  if (kind !== "fact" && kind !== "place" && typeof after === "string") {
+    return (
+      <li class="result told" dir="auto">
+        <span class="result-kind learned">{nameOf(story, change.path)}</span> <span dir="auto">{showValue(story, after)}</span>
+      </li>
+    );
+  }
   const isNumber = typeof before === "number" && typeof after === "number";
   const direction = isNumber ? (after > before ? "up" : "down") : undefined;
   const causes = [...new Set(change.causes.map((cause) => causeText(cause, story, event)).filter(Boolean))];

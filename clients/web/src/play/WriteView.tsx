@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { post, stream, asProblem, Problem } from "../api";
 import { percent, t, tMaybe } from "../i18n";
 import { go } from "../router";
-import { clean } from "../text";
+import { capitalize, clean } from "../text";
 import type { Person, Rate, Session } from "../types";
 import { ProblemBox, toProblem, useTitle } from "../ui";
 import { playPath } from "./PlayView";
@@ -157,7 +157,7 @@ function Steps({ work, isDone, hasFailed }: { work: Work; isDone: boolean; hasFa
       </ol>
       <progress class="write-progress" value={work.fraction} max={1} aria-label={t("write.progress")} />
       <p class="write-message quiet small" dir="auto">
-        {isDone ? "" : clean(work.message)}
+        {isDone ? "" : capitalize(clean(work.message))}
       </p>
       <p class="write-counts quiet small">{counts.join(" · ")}</p>
       <p class="hidden" role="status">

@@ -155,6 +155,11 @@ const KINDS: Record<string, Fact["kind"]> = {
   promises: "promise",
 };
 
+/** Returns the kind of what a path holds. */
+export function kindOfPath(path: string): Fact["kind"] {
+  return kindOf(parsePath(path));
+}
+
 function kindOf(segments: readonly Segment[]): Fact["kind"] {
   return (segments.length === 3 && KINDS[String(segments[1])]) || "fact";
 }

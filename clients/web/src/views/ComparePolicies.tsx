@@ -60,7 +60,7 @@ function Choices({ versions, others }: { versions: Summary[]; others: Summary[] 
         <optgroup label={t("policies.versions")}>
           {versions.map((one, index) => (
             <option key={one.policy_hash} value={keyOf(one)}>
-              {[index === 0 && t("policies.latest"), date(one.create_time), one.policy_hash.slice(0, 8)].filter(Boolean).join(" · ")}
+              {[index === 0 && t("policies.latest"), date(one.create_time), one.policy_hash.slice(0, 6)].filter(Boolean).join(" · ")}
             </option>
           ))}
         </optgroup>

@@ -48,8 +48,10 @@ function Stored({ id }: { id: string }) {
 function List({ policies }: { policies: Summary[] }) {
   return (
     <main id="main" class="page stack">
-      <h1>{t("nav.policies")}</h1>
-      <p class="lead-text">{t("policies.about")}</p>
+      <header class="stack-small">
+        <h1>{t("nav.policies")}</h1>
+        <p class="lead-text">{t("policies.about")}</p>
+      </header>
       <p>
         <a class="button" href="#/policies/approvals">
           {t("approvals")}

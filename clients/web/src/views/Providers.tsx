@@ -46,9 +46,7 @@ export function Providers() {
         <ul class="providers">
           {(found.value.providers ?? []).map((one) => (
             <li key={`${one.provider}/${one.model}`} class={`provider ${one.circuit}`}>
-              <p class="provider-name">
-                {clean(one.provider)}/{clean(one.model)}
-              </p>
+              <p class="provider-name">{nameOfModel(one.provider, one.model)}</p>
               <p>
                 <strong class={TONES[one.circuit]}>{t(`circuit.${one.circuit}`)}</strong>{" "}
                 <span class="quiet small">
@@ -58,7 +56,7 @@ export function Providers() {
                 </span>
               </p>
               <dl class="limits">
-                {(one.limits ?? []).map((limit) => (
+                {(one.limits ?? []).filter(isShown).map((limit) => (
                   <LimitRow key={limit.kind} limit={limit} />
                 ))}
               </dl>
@@ -68,6 +66,16 @@ export function Providers() {
       )}
     </section>
   );
+}
+
+/** Returns provider and model; the model alone if both have the same name. */
+export function nameOfModel(provider = "", model = ""): string {
+  return clean(provider === model ? model : `${provider}/${model}`);
+}
+
+/** Tokens and cost are counted before a call, as the most that it may use; without a limit, that says nothing. */
+function isShown({ kind, limit }: Limit): boolean {
+  return limit !== undefined || kind === "requests" || kind === "concurrency";
 }
 
 function LimitRow({ limit }: { limit: Limit }) {

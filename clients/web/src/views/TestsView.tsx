@@ -130,8 +130,10 @@ function Start() {
   }, []);
   return (
     <main id="main" class="page stack">
-      <h1>{t("tests.title")}</h1>
-      <p class="lead-text">{t("tests.about")}</p>
+      <header class="stack-small">
+        <h1>{t("tests.title")}</h1>
+        <p class="lead-text">{t("tests.about")}</p>
+      </header>
       {runs.state === "failed" && <ProblemBox problem={runs.problem} retry={reload} />}
       {runs.state === "loading" && <Skeleton lines={6} />}
       {runs.state === "ready" && (
@@ -167,11 +169,18 @@ function phaseWord(phase = ""): string {
   return phase ? tMaybe(`phase.${phase}`, words(phase)) : "";
 }
 
-function shorten(title: string): string {
+/** Returns the first line of a text, not longer than a title. */
+function shorten(text: string): string {
+  const title = text.trim().split("\n")[0] ?? "";
   return title.length > MAX_TITLE ? `${title.slice(0, MAX_TITLE).trimEnd()}…` : title;
 }
 
-const MAX_TITLE = 60;
+/** Returns text for an option, whose marks at the end stay there in a page from right to left. */
+function isolate(text: string): string {
+  return `\u2068${text}\u2069`;
+}
+
+const MAX_TITLE = 90;
 const SCENARIO = "scenario:";
 const TASK = "task:";
 
@@ -218,7 +227,7 @@ function StartForm({ scenarios, tasks }: { scenarios: ScenarioSummary[]; tasks: 
             <optgroup label={t("tests.tasks")}>
               {tasks.map((one) => (
                 <option key={one.task_id} value={TASK + one.task_id}>
-                  {shorten(clean(one.title))}
+                  {isolate(shorten(clean(one.title)))}
                 </option>
               ))}
             </optgroup>
@@ -227,7 +236,7 @@ function StartForm({ scenarios, tasks }: { scenarios: ScenarioSummary[]; tasks: 
             <optgroup label={t("tests.scenarios")}>
               {scenarios.map((one) => (
                 <option key={one.scenario_id} value={SCENARIO + one.scenario_id}>
-                  {clean(one.name)}
+                  {isolate(clean(one.name))}
                 </option>
               ))}
             </optgroup>
@@ -261,6 +270,7 @@ function RunView({ id }: { id: string }) {
     return () => abort.abort();
   }, [id]);
   const done = run.stats !== undefined;
+  const title = shorten(clean(run.task));
   const mutation = run.quality?.mutation;
   const faults = (mutation?.killed ?? 0) + (mutation?.survived ?? 0);
   return (
@@ -269,9 +279,14 @@ function RunView({ id }: { id: string }) {
         <p class="quiet">
           <a href="#/tests">{t("nav.tests")}</a>
         </p>
-        <h1 dir="auto">{clean(run.task || t("loading"))}</h1>
+        <h1 dir="auto">{run.task ? title : t("loading")}</h1>
+        {title !== run.task && (
+          <p class="quiet" dir="auto">
+            {clean(run.task)}
+          </p>
+        )}
         <p class="quiet" role="status">
-          {[phaseWord(run.phase), run.category && capitalize(words(run.category)), run.round > 0 && t("tests.round", { n: run.round }), clean(run.status)]
+          {[phaseWord(run.phase), run.category && capitalize(words(run.category)), clean(run.status) || (run.round > 0 && t("tests.round", { n: run.round }))]
             .filter(Boolean)
             .join(" · ")}
         </p>
@@ -360,7 +375,7 @@ function RunView({ id }: { id: string }) {
               {(one.scenario?.steps ?? []).length > 0 && <Steps steps={one.scenario!.steps!} />}
               {one.reasoning && (
                 <p class="quiet small" dir="auto">
-                  {clean(one.reasoning)}
+                  {capitalize(clean(one.reasoning))}
                 </p>
               )}
             </li>

@@ -1,9 +1,9 @@
 // What models were used, and what it cost.
 import { rpc } from "../api";
-import { number, percent, price, t } from "../i18n";
+import { day, number, percent, price, t } from "../i18n";
 import { clean, words } from "../text";
 import { Empty, Figure, ProblemBox, Skeleton, useLoaded, useTitle } from "../ui";
-import { Providers } from "./Providers";
+import { nameOfModel, Providers } from "./Providers";
 import { ScriptedCalls } from "./ScriptedCalls";
 
 interface Money {
@@ -110,10 +110,8 @@ function Rows({ rows }: { rows: Row[] }) {
         <tbody>
           {rows.map((row, index) => (
             <tr key={index}>
-              <td>{(row.day ?? "").slice(0, 10)}</td>
-              <td>
-                {clean(row.provider ?? "")}/{clean(row.model ?? "")}
-              </td>
+              <td>{day(row.day)}</td>
+              <td>{nameOfModel(row.provider, row.model)}</td>
               <td class="figure">{number(row.usage?.calls ?? 0)}</td>
               <td class="figure">{number(row.usage?.tokens?.input_tokens ?? 0)}</td>
               <td class="figure">{number(row.usage?.tokens?.output_tokens ?? 0)}</td>
