@@ -44,7 +44,7 @@ async def test_a_description_becomes_a_game_with_branches_and_a_spectator(
         page = player.page
         # The spectator sees the same game live, from the same point of view.
         await page.get_by_role("button", name="Share", exact=True).click()
-        await page.get_by_role("button", name="Link to the point of view “You”").click()
+        await page.get_by_role("button", name="Link to the point of view \u201cYou\u201d").click()
         link = await page.get_by_role("textbox", name="You", exact=True).input_value()
         await page.keyboard.press("Escape")
         await guest.open(link.removeprefix(f"{edge.url}/"))

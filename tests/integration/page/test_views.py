@@ -199,7 +199,8 @@ async def _show(visitor: Visitor, name: str, games: Games) -> None:
 
 
 async def _scroll_to_comparison(visitor: Visitor) -> None:
-    await visitor.page.locator("section:has(> .compare-choices)").evaluate("(element) => element.scrollIntoView()")
+    comparison = visitor.page.locator("section:has(> .compare-choices)")
+    await comparison.evaluate("(element) => element.scrollIntoView()")
 
 
 async def test_a_task_of_the_server_is_chosen_and_its_tests_arrive(
@@ -330,7 +331,7 @@ async def test_a_run_of_tests_shows_its_state(browser: Browser, edge: EdgeClient
         await page.get_by_text("of all model calls, in and out").wait_for()
         assert "Complete" in await page.locator("header [role=status]").inner_text()
         figures = await page.locator(".figures-row").inner_text()
-        for name in ("Measured: faults caught", "The run’s own opinion", "Rounds", "Tokens"):
+        for name in ("Measured: faults caught", "The run\u2019s own opinion", "Rounds", "Tokens"):
             assert name in figures
         assert await page.locator(".test-card").count() == stats["total_tests"]
         categories = page.locator(".categories li")

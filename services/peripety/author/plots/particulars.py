@@ -52,7 +52,8 @@ def find_situation(reading: Reading) -> str:
         return gap.join(one for one in sentences if not _is_repeated(one, wanted))
     told = _find_goal(sentences, reading.goal.text)
     kept = [*sentences[:told], *_split_goal(sentences[told], reading), *sentences[told + 1 :]]
-    return gap.join(kept)
+    # The goal can be what a semicolon announces.
+    return re.sub(r"\s*[;\uff1b]$", "\u3002" if reading.language == "zh" else ".", gap.join(kept))
 
 
 def _is_repeated(sentence: str, wanted: set[str]) -> bool:

@@ -90,6 +90,11 @@ def test_the_situation_is_the_text_without_the_goal(case: dict[str, Any]) -> Non
     assert case["without"] not in told
 
 
+def test_a_goal_after_a_semicolon_leaves_a_whole_sentence() -> None:
+    text = "The water is low; you have to wait for the ferry."
+    assert find_situation(read_text(text)) == "The water is low."
+
+
 def test_the_opening_names_the_goal_once_and_does_not_begin_with_the_text() -> None:
     case = PEOPLE[0]
     opening = author_from_text(case["text"], 1)["opening"]
