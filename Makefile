@@ -278,6 +278,13 @@ stress-sessions: $(VENV)/installed-dev native  ## Test sessions for hours: POINT
 		tests/e2e/test_failing_disk.py tests/integration/session/test_broken_off.py tests/property/test_sessions_*.py \
 		tests/unit/core/storage/test_kills.py
 
+KILLS ?= 100
+
+.PHONY: stress-testgen
+stress-testgen: $(VENV)/installed-dev native  ## Kill a server and the programs that it tests at random moments: KILLS=100
+	@PERIPETY_TESTGEN_KILLS=$(KILLS) $(BIN)/python -m pytest -m "" -o log_cli=true -o log_cli_level=INFO \
+		tests/e2e/test_testgen.py -k kill
+
 .PHONY: bench-policies
 bench-policies: $(VENV)/installed-bench native  ## Measure policy suites, and compare decisions with Cedar and Casbin
 	@PYTHONPATH=tests $(BIN)/python -m bench.policies

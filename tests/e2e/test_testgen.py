@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+import shutil
+import signal
+from collections import Counter
 from contextlib import AsyncExitStack, contextmanager, suppress
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +20,10 @@ from peripety.llmsim.capture import AnsweredOutcome
 from peripety.llmsim.script.types import Pace
 from peripety.llmsim.server.runner import serve_in_thread
 from support.llmsim.simulator import Answering
+from support.repo.repository import ROOT
 from support.servers.apps import new_id
 from support.servers.databases import PostgresqlProcess
-from support.servers.processes import ServerProcess
+from support.servers.processes import ServerProcess, descendants
 from support.testgen.fake_run import SUBJECT, Script, TestRuns, kinds, suite_of
 
 if TYPE_CHECKING:
@@ -27,6 +34,10 @@ if TYPE_CHECKING:
 MOST_TOKENS = 150_000
 # In the tests from the schema, during an answer, while tests run, and during their review.
 KILLED_AFTER = (1, 9, 16, 31)
+KILLS = int(os.environ.get("PERIPETY_TESTGEN_KILLS", "8"))
+KILL_PAUSES = (0.0, 2.0)
+MOST_SECONDS = 120
+_log = logging.getLogger(__name__)
 
 
 def order() -> pb.GenerateTestsRequest:
@@ -143,3 +154,106 @@ async def test_a_replica_takes_a_run_up_when_the_one_that_worked_on_it_was_kille
         assert told[0][: len(events)] == events
         check(told[0], undisturbed)
         assert two.stop() == 0
+
+
+class Killer:
+    """Kills the server, or a process of the program that it runs, at random moments.
+
+    Attributes:
+        killed: the number of kills of each.
+    """
+
+    def __init__(self) -> None:
+        self.killed = Counter[str]()
+        self._random = Random(0)
+
+    async def kill(self, server: ServerProcess) -> None:
+        """Kill processes of the program, and then the server."""
+        is_server = False
+        while not is_server:
+            await asyncio.sleep(self._random.uniform(*KILL_PAUSES))
+            is_server = self._random.random() < 0.3
+            processes = [*descendants(server.process.pid)]
+            if is_server:
+                self.killed["server"] += 1
+                await asyncio.to_thread(server.kill)
+            elif processes:
+                with suppress(ProcessLookupError):
+                    os.kill(self._random.choice(processes), signal.SIGKILL)
+                    self.killed["program"] += 1
+
+
+@pytest.mark.timeout(max(600, 60 * KILLS))
+@pytest.mark.slow(reason="kills a server and the processes of its program at many points")
+async def test_no_kill_of_a_server_or_of_its_program_loses_a_test(tmp_path: Path) -> None:
+    killer, place = Killer(), tmp_path / "ranges"
+    shutil.copytree(ROOT / "examples" / "testgen" / "ranges", place)
+    command = pb.CommandSubject(argv=["python3", "ranges.py"], working_directory=str(place))
+    while killer.killed.total() < KILLS:
+        config = pb.TestGenConfig(max_total_rounds=2, max_total_tokens=MOST_TOKENS)
+        config.max_total_time.FromSeconds(MOST_SECONDS)
+        request = pb.GenerateTestsRequest(
+            request_id=new_id(),
+            task_description="Write ranges.py.",
+            subject=pb.Subject(command=command),
+            config=config,
+        )
+        with asked() as (model, used):
+            settings = {**used, "PERIPETY_TESTGEN_COMMANDS": "true"}
+            events = await generated(tmp_path / "home", settings, request, killer)
+            assert [event.sequence for event in events] == [*range(1, len(events) + 1)]
+            assert (kinds(events)[0], kinds(events)[-1]) == ("start", "complete"), events[-1]
+            stats = events[-1].complete.stats
+            assert stats.total_tokens_used <= billed(model) <= MOST_TOKENS
+            assert stats.duration.ToTimedelta().total_seconds() <= MOST_SECONDS
+            with ServerProcess(tmp_path / "home", "all", settings) as server:
+                async with TestRuns.connected(server.address) as client:
+                    await check_stored(client, events)
+                assert "Traceback" not in server.log
+    _log.info("killed: %s", dict(killer.killed))
+
+
+async def generated(
+    home: Path,
+    settings: dict[str, str],
+    request: pb.GenerateTestsRequest,
+    killer: Killer,
+) -> list[pb.TestGenEvent]:
+    """Return the events of a run whose server and program are killed until enough kills are done."""
+    events: list[pb.TestGenEvent] = []
+    while not events or kinds(events)[-1] not in {"complete", "error"}:
+        with ServerProcess(home, "all", settings) as server:
+            async with TestRuns.connected(server.address) as client:
+                if events:
+                    again = pb.ResumeTestsRequest(run_id=events[0].run_id, after_sequence=len(events))
+                    call: Any = client.stub.ResumeTests(again)
+                else:
+                    call = client.stub.GenerateTests(request)
+                killing = None
+                if killer.killed.total() < KILLS:
+                    killing = asyncio.create_task(killer.kill(server))
+                with suppress(UnavailableError):
+                    async for response in call:
+                        events.append(response.event)  # noqa: PERF401 - what came until then is kept
+                if killing is not None:
+                    killing.cancel()
+    return events
+
+
+async def check_stored(client: TestRuns, events: list[pb.TestGenEvent]) -> None:
+    """Check that each test of a run is stored, and that those that pass do so without any kill."""
+    run_id = events[0].run_id
+    assert await client.resume(run_id) == events
+    stored = (await client.get(run_id)).tests
+    dropped = {event.duplicate.test.test_id for event in events if event.HasField("duplicate")}
+    told = [event.test.test_id for event in events if event.HasField("test")]
+    assert [test.test_id for test in stored] == [one for one in told if one not in dropped]
+    passed = {
+        event.test_ran.test_id
+        for event in events
+        if event.HasField("test_ran") and event.test_ran.verdict.status == pb.TEST_STATUS_PASSED
+    }
+    assert passed
+    again = [one.test_ran for one in await client.run(run_id=run_id) if one.HasField("test_ran")]
+    failed = {one.test_id for one in again if one.verdict.status != pb.TEST_STATUS_PASSED}
+    assert not passed & failed

@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -105,6 +105,15 @@ class ServerProcess:
     def log(self) -> str:
         """Everything that servers on this home have logged."""
         return (self.home / "server.log").read_text(encoding="utf-8", errors="replace")
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Yield the processes that a process has started, and those of them."""
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                yield child
+                yield from descendants(child)
 
 
 class Terminal:

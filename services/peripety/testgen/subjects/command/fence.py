@@ -58,8 +58,8 @@ class Rules(TypedDict):
         is_serving: True if the program accepts connections of its own processes, at 127.0.0.1.
         report: the file descriptor that receives the report, a JSON object: `status` (exit code, or the
             negative number of a signal; None after the time limit, or with too many files), `files`
-            (contents in base64, None for a missing file), or `error` (the fence failed) or `not_started`
-            (the program did not start).
+            (contents in base64, None for a missing file), or `error` (the fence failed), `not_started` (the
+            program did not start) or `interrupted` (the negative number of a signal from outside).
     """
 
     level: str
@@ -176,9 +176,13 @@ class _Fence:
         if self._has_namespaces:
             # The process inside has written the report.
             written = os.pread(self._rules["report"], 1 << 28, 0)
-            report = {"status": None} if status is None else json.loads(written or b'{"error": "it ended"}')
             os.ftruncate(self._rules["report"], 0)
-            return dict(report)
+            if status is None:
+                return {"status": None}
+            if not written and status < 0:
+                # Signals of the program do not reach it, so another process or the system has ended it.
+                return {"interrupted": status}
+            return dict(json.loads(written or b'{"error": "it ended"}'))
         _end_descendants(child)
         return self._to_report(status if _is_small(self._place) else None)
 

@@ -13,6 +13,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import tempfile
 import time
 from collections import Counter
@@ -526,9 +527,24 @@ class PythonProgram:
         """Run a command of the probe, and return its results; None if it does not report them."""
         files = [*self.modules] if command != "files" else []
         whole_job = {"files": files, "seconds": self._timeout, **given.to_job(), **job}
-        with _report_file(self._command, whole_job) as report:
+        results, is_killed = self._run_probe(command, whole_job, given, timeout_seconds, script)
+        if is_killed and not results:
+            # Another process has ended it, or the system for want of memory.
+            results, _ = self._run_probe(command, whole_job, given, timeout_seconds, script)
+        return results
+
+    def _run_probe(
+        self,
+        command: str,
+        job: Mapping[str, Any],
+        given: ProgramInput,
+        timeout_seconds: float | None,
+        script: str,
+    ) -> tuple[list[Any] | None, bool]:
+        """Return the results of a run of the probe, and True if it was killed."""
+        with _report_file(self._command, job) as report:
             argv = (*self._command.interpreter, script, command, str(report.fileno()))
-            self._sandbox.run(
+            output = self._sandbox.run(
                 (*argv, *self._command.arguments, *given.arguments),
                 given.stdin,
                 dict(given.files),
@@ -536,10 +552,11 @@ class PythonProgram:
                 timeout_seconds=timeout_seconds,
             )
             report.seek(0)
+            is_killed = output.exit_code == -signal.SIGKILL
             try:
-                return [json.loads(line) for line in report]
+                return [json.loads(line) for line in report], is_killed
             except ValueError:
-                return None
+                return None, is_killed
 
 
 @contextmanager

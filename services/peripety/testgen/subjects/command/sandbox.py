@@ -138,6 +138,7 @@ class Sandbox:
         *,
         descriptors: Sequence[int] = (),
         timeout_seconds: float | None = None,
+        attempts: int = 3,
     ) -> ProcessOutput:
         """Run a program to its end, or until the time limit.
 
@@ -148,6 +149,8 @@ class Sandbox:
             read_back: paths of files in the directory to return after the end.
             descriptors: open file descriptors that the program inherits.
             timeout_seconds: a time limit in place of the usual one.
+            attempts: the number of runs until one is not ended by a process outside of the fence. With
+                descriptors, there is one run, because their files may be used up.
 
         Raises:
             FailedPreconditionError: the fence cannot be set up.
@@ -170,12 +173,18 @@ class Sandbox:
                     is_serving=self._is_serving,
                     report=report.fileno(),
                 )
-                self._run_fence(rules, argv, stdin, (stdout.fileno(), stderr.fileno()), descriptors)
-                told = _read_report(report.read())
+                outputs = stdout.fileno(), stderr.fileno()
+                status = self._run_fence(rules, argv, stdin, outputs, descriptors)
+                written = report.read()
+                told = _read_report(written if written or status >= 0 else b'{"interrupted": %d}' % status)
+            if "interrupted" in told and attempts > 1 and not descriptors:
+                # Usually for want of memory, or by a person.
+                limit = timeout_seconds
+                return self.run(argv, stdin, files, read_back, timeout_seconds=limit, attempts=attempts - 1)
             # Error messages often contain the path of a file, which differs in each run.
             complaints = _read_beginning(err).replace(os.fsencode(place / "work"), b".")
             return ProcessOutput(
-                told.get("status"),
+                told.get("status", told.get("interrupted")),
                 _read_beginning(out),
                 complaints,
                 {name: data and base64.b64decode(data) for name, data in told.get("files", {}).items()},
@@ -189,7 +198,8 @@ class Sandbox:
         stdin: bytes,
         outputs: tuple[int, int],
         descriptors: Sequence[int],
-    ) -> None:
+    ) -> int:
+        """Run the fence; return its exit code, which is negative if another process ended it."""
         process = subprocess.Popen(  # noqa: S603 - the program is the one that the caller named
             [sys.executable, "-I", "-S", fence.__file__, json.dumps(rules), *argv],
             stdin=subprocess.PIPE,
@@ -205,6 +215,8 @@ class Sandbox:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            return 0
+        return process.returncode
 
 
 def _read_report(written: bytes) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import platform
 import re
+import signal
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -392,6 +393,8 @@ class CommandSubject:
         facts about this machine is not expected.
         """
         output = self._run_command(draft.body or {})
+        if output.exit_code == -signal.SIGKILL:
+            output = self._run_command(draft.body or {})  # the behaviour is not that of a killed process
         shown = output.stdout.decode(errors="replace")
         if output.exit_code is None or output.start_error or _ADDRESS_PATTERN.search(shown):
             return

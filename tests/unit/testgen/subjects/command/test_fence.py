@@ -6,11 +6,14 @@ import base64
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +25,7 @@ import pytest
 from peripety.errors import FailedPreconditionError
 from peripety.testgen.subjects.command import fence, sandbox
 from peripety.testgen.subjects.command.sandbox import Sandbox
+from support.servers.processes import descendants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -327,3 +331,26 @@ def test_a_named_path_is_readable_and_no_other(tmp_path: Path) -> None:
     box = Sandbox(["cat"], None, {}, 5.0, 1 << 29, readable=[tmp_path / "named"])
     assert box.run(["cat", str(tmp_path / "named")]).stdout == b"named"
     assert box.run(["cat", str(tmp_path / "other")]).exit_code == 1
+
+
+@pytest.mark.slow(reason="waits for a program")
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_run_is_repeated_if_a_process_outside_ends_the_fence(tmp_path: Path, depth: int) -> None:
+    if sandbox.find_fence() != "namespaces" and depth:
+        pytest.skip("the program itself is the child of the fence")
+    killed: list[int] = []
+
+    def kill() -> None:
+        while not killed:
+            time.sleep(0.02)
+            processes = [*descendants(os.getpid())]
+            if len(processes) > depth + 1:
+                os.kill(processes[depth], signal.SIGKILL)
+                killed.append(processes[depth])
+
+    box = Sandbox([sys.executable], tmp_path, {}, 20.0, 1 << 29)
+    thread = threading.Thread(target=kill)
+    thread.start()
+    output = box.run([sys.executable, "-c", "import time; time.sleep(0.5); print('done')"])
+    thread.join()
+    assert (output.exit_code, output.stdout, len(killed)) == (0, b"done\n", 1)
