@@ -23,6 +23,8 @@ from peripety.author.plots.phrases import (
     compile_line,
     fill_line,
     fill_phrase,
+    find_fillers,
+    has_filler,
     longest_literal,
 )
 from peripety.author.plots.plot import list_languages, list_plots, load_plot, load_texts
@@ -171,6 +173,8 @@ class TurnBeats:
         self._slots = texts.slots
         self._details = texts.details
         self._wishes = texts.wishes
+        defaults = {**self._common["defaults"], **self._texts.get("defaults", {})}
+        self._fillers = find_fillers(texts.slots, defaults)
         self._scene = scene
         self._facts = facts
         self._turn = int(facts.get("turn") or len(scene.turns) + 1)
@@ -231,7 +235,11 @@ class TurnBeats:
     def _choose(self, tag: str, lines: Iterable[str], **words: str | NounPhrase) -> Iterator[str]:
         """Yield one of the lines that fit and are not used yet, if such a line exists."""
         slots = {**self._slots, **words}
-        for line in sorted(lines, key=lambda line: (self._is_too_long(line), self._rank(tag, line))):
+
+        def rank(line: str) -> tuple[bool, bool, bytes]:
+            return self._is_too_long(line), has_filler(line, self._fillers), self._rank(tag, line)
+
+        for line in sorted(lines, key=rank):
             text = fill_line(line, slots)
             # A line is also the same with other words in its slots.
             fixed = longest_literal(line)

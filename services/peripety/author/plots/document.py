@@ -15,7 +15,14 @@ from peripety import engine
 from peripety.author.plots.amounts import PlotClock, PlotStore, find_clock, find_scale, find_store
 from peripety.author.plots.noun_phrases import NounPhrase
 from peripety.author.plots.particulars import is_situation_first, list_counted, list_wishes
-from peripety.author.plots.phrases import capitalize_sentences, fill_line, fill_phrase, join_list
+from peripety.author.plots.phrases import (
+    capitalize_sentences,
+    fill_line,
+    fill_phrase,
+    find_fillers,
+    has_filler,
+    join_list,
+)
 from peripety.author.plots.plot import (
     PlotNumbers,
     build_bounds,
@@ -71,6 +78,7 @@ class PlotDocument:
         self._reading = reading
         self._slots = slots
         self._choose = choose
+        self._fillers = find_fillers(slots, {**self._common["defaults"], **texts.get("defaults", {})})
 
     def build(
         self, *, spec_id: str, seed: int, mark: str, note: str = "", variation: int = 0
@@ -115,9 +123,11 @@ class PlotDocument:
         return text
 
     def _pick(self, tag: str, lines: Sequence[str]) -> str:
-        """Return one of the lines whose slots all have words."""
-        filled = [text for line in lines if (text := fill_line(line, self._slots))]
-        return filled[self._choose(tag, len(filled))]
+        """Return one of the lines whose slots all have words, of the user where there is a choice."""
+        filled = [(line, text) for line in lines if (text := fill_line(line, self._slots))]
+        fitting = [text for line, text in filled if not has_filler(line, self._fillers)]
+        texts = fitting or [text for _, text in filled]
+        return texts[self._choose(tag, len(texts))]
 
     def _build_title(self) -> str:
         """Return a title in words of the user, if the text has any that fit."""

@@ -130,6 +130,7 @@ def _collect_words(reading: Reading, common: Mapping[str, Any]) -> dict[str, Nou
     found: dict[str, NounPhrase | None] = {
         "threat": next(iter(_list_threats(reading)), None),
         "people": _join_people(reading, common),
+        "supply": build_phrase(supply, reading.language) if (supply := choose_supply(reading)) else None,
     }
     return {name: phrase for name, phrase in found.items() if phrase is not None}
 

@@ -30,6 +30,7 @@ _TITLE_STOP = re.compile(r"\b(Mr|Mrs|Ms|Dr|St|Prof)\.(?= )")
 _LEAD = re.compile(r"(?i)(.{8,}?),? and (?:i|we|you)\b")
 _COORDINATES = frozenset({"and", "but", "y", "pero", "und", "aber", "doch"})
 """Words before a further sentence."""
+_ZH_COORDINATE = re.compile("^(?:\u4f46\u662f|\u4f46|\u800c\u4e14|\u800c|\u53ef\u662f|\u4e0d\u8fc7)")
 _LINKS = frozenset({"prep", "conj", "wh"})
 _MOST = 0.7
 _VERBS = ("verb", "be", "have", "modal")
@@ -94,6 +95,7 @@ def _split_goal(sentence: str, reading: Reading) -> Iterator[str]:
         clauses = _CLAUSE.split(sentence.rstrip("\u3002"))
         del clauses[_find_goal(clauses, goal)]
         if clauses:
+            clauses[0] = _ZH_COORDINATE.sub("", clauses[0])
             yield "\uff0c".join(clauses) + "\u3002"
         return
     start = sentence.casefold().find(" ".join(goal.casefold().split()[:2]))

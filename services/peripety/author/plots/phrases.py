@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from peripety.author.plots.noun_phrases import NounPhrase
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from peripety.author.plots.noun_phrases import NounPhrase
 
 _SLOT = re.compile(r"\{(\w+)(?:\.(\w+)|(\u2019s|'s)|:([^/{}]*)/([^{}]*))?\}")
 _PREPOSITIONS = {"of": "de", "to": "a"}
@@ -74,6 +74,25 @@ def fill_phrase(line: str, slots: Slots) -> str | None:
 
     text = _SLOT.sub(fill, line)
     return text if is_complete else None
+
+
+def find_fillers(slots: Slots, defaults: Mapping[str, Any]) -> frozenset[str]:
+    """Return the slots that have no words of the user, but the default ones.
+
+    Args:
+        slots: phrases and plain texts by slot.
+        defaults: the default words of the texts, by slot.
+    """
+    return frozenset(
+        name
+        for name, table in defaults.items()
+        if isinstance(value := slots.get(name), NounPhrase) and value.bare == table["bare"]
+    )
+
+
+def has_filler(line: str, fillers: frozenset[str]) -> bool:
+    """Return True if a line uses one of the slots that have no words of the user."""
+    return any(found[1] in fillers for found in _SLOT.finditer(line))
 
 
 def capitalize_sentences(text: str) -> str:

@@ -15,7 +15,7 @@ from peripety.author.plots.noun_phrases import (
     default_phrase,
     person_phrase,
 )
-from peripety.author.plots.particulars import fill_sides, find_situation
+from peripety.author.plots.particulars import fill_sides, find_situation, list_wishes
 from peripety.author.plots.phrases import Slots, capitalize_sentences, fill_phrase
 from peripety.author.text_analysis.languages import clean_text
 from peripety.author.text_analysis.sides import AGAINST
@@ -153,9 +153,12 @@ _HUNDRED, _THOUSAND = 100, 1000
 _SMALL_NUMBER = re.compile(r"(?<![\w$\u20ac\u00a3.,:-])\d{1,4}(?![\w.,:%-]*\d)(?![\w%])")
 _MONEY = "quantity"
 """Class of currencies."""
+_CONSUMED = frozenset({"food", "substance"})
+"""Classes of what is used up, also where the text gives no amount of it."""
 _NO_SUPPLIES = frozenset({"animal", *PERSONAL})
 """Classes of what is alive: it is not spent."""
 _THINGS = frozenset({"artifact", "group", "location"})
+_LONGEST_WISH = 24
 _NEAR = 3
 """The number of words between a thing and a word that describes it."""
 _NO_THINGS = PERSONAL | {"time", _MONEY}
@@ -243,7 +246,9 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         put("supply", ())
     foes = [*_list_foes(reading)] if texts.get("danger_may_be_person") and not quotes else []
     dangers = [build_phrase(danger, reading.language) for danger in _list_dangers(reading)]
-    put("danger", [*foes, *dangers] if texts.get("danger_is_person") else [*dangers, *foes])
+    wishes = [_wish_phrase(reading, common)] if texts.get("danger_may_be_person") and not quotes else []
+    ranked = [*foes, *dangers] if texts.get("danger_is_person") else [*dangers, *foes]
+    put("danger", [*ranked, *wishes])
     owned = [
         build_phrase(thing, reading.language)
         for thing in reading.others
@@ -260,6 +265,13 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
     return slots if quotes else {**slots, **fill_sides(reading, slots, common)}
 
 
+def _wish_phrase(reading: Reading, common: Mapping[str, Any]) -> NounPhrase | None:
+    """Return the wish of a person as a threat, such as "the wish to turn back"; None without a short one."""
+    line = common["wish"].get("danger")
+    wish = next((wish for _, wish in list_wishes(reading) if len(wish) <= _LONGEST_WISH), "")
+    return default_phrase({**line, "bare": line["bare"].format(wish=wish)}) if line and wish else None
+
+
 def _rank_targets(
     reading: Reading, goals: Sequence[NounPhrase | None], places: Sequence[NounPhrase | None]
 ) -> list[NounPhrase | None]:
@@ -272,7 +284,9 @@ def _rank_targets(
         and reading.goal is not None
         and reading.goal.verb in grammar.words("goals", "carrying")
     )
-    is_site = target is not None and not is_carried and target.sense not in _NO_THINGS
+    is_site = target is not None and not is_carried and target.sense not in {*PERSONAL, "time"}
+    if is_site and target is not None:
+        goals = [build_phrase(target, reading.language)]
     named = [place for place in places if place and place.bare.split(" ")[-1].casefold() in told]
     return [*named, *(goals if is_site else ()), *places, *(() if is_site else goals)]
 
@@ -292,7 +306,8 @@ def choose_supply(reading: Reading) -> Phrase | None:
         is_single = not (supply.is_plural or supply.is_mass) and is_marked(supply.head, reading, marks)
         if supply.head in measured or not is_single or _is_lasting(supply, reading):
             return supply
-    return None
+    used = (one for one in reading.others if one.sense in _CONSUMED and one.is_mass)
+    return next((one for one in used if one.belongs != "other" and one.head not in heads), None)
 
 
 def _is_lasting(supply: Phrase, reading: Reading) -> bool:

@@ -24,6 +24,8 @@ _THING = (
     "quantity.money",
     "animal",
 )
+_CONSUMED = ("food", "substance")
+"""Classes of what is used up."""
 _PLACE = ("artifact.place", "location", "object", "group.people")
 _HARM = ("phenomenon.weather", "event.harm", "state.harm", "act.harm")
 _PERSONAL = tuple((name,) for name in ("communication", "cognition", "emotion", "social", "possession"))
@@ -78,7 +80,7 @@ class ThingReader:
         elif self._is_place(chunk):
             self._add(self.places, chunk)
         elif (
-            (chunk.definite or chunk.names or chunk.is_plural)
+            (chunk.definite or chunk.names or chunk.is_plural or chunk.is_first_class(*_CONSUMED))
             and not self._goal[0] <= chunk.start < self._goal[1]
             and chunk.head.lemma not in self._grammar.words("people", "vague")
         ):

@@ -57,6 +57,19 @@ def test_a_wish_of_the_text_comes_back_in_the_prose() -> None:
     assert "to turn back" in {entity.get("wants") for entity in spec["entities"]}
 
 
+def test_lines_without_fillers_come_first() -> None:
+    plain = author_from_text("Hold out until the ship comes.", 1)["opening"]
+    assert "Trouble" not in plain
+    assert "your supplies" not in plain.casefold()
+    named = author_from_text("Hold out against the flood. There is food for three days.", 1)["opening"]
+    assert "the flood" in named.casefold()
+
+
+def test_food_is_a_supply_without_an_amount() -> None:
+    reading = read_text("Prepare the feast. Two hundred guests expect bread.")
+    assert slots_of(reading)["supply"].definite == "the bread"  # type: ignore[union-attr]
+
+
 def test_a_thing_of_an_opponent_is_stopped_and_not_kept() -> None:
     text = "Brigands have put a toll gate across our road. Close the toll gate before the fair."
     reading = read_text(text)
