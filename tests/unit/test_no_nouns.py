@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 LIST = ROOT / "tests" / "nouns.txt"
 SCANNED = ("services", "simcore", "protos", "tests", "examples", "clients", ".ci", "Makefile", "compose.yaml")
 NOT_OURS = {"target", "node_modules", "__pycache__"}
-TEXTS_OF_USERS = {"agentdojo", "narrator_claims", "offline_reading", "plot_subjects"}
+TEXTS_OF_USERS = {"agentdojo", "narrator_claims", "offline_reading", "plot_subjects", "tau2_retail"}
 """Folders of texts of users and narrators, and of benchmarks, which name what they like."""
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 
