@@ -12,8 +12,8 @@ actions (tests/data/tau2_retail) is measured beside it:
   need `db.json`.
 - with violations: ten calls for each line of violations.json, after the steps before it.
 
-A lookup always returns the first state, whatever was changed since. A person approves what is escalated. The words
-of the user before each change are "yes".
+A lookup always returns the first state, whatever was changed since. A person approves what is escalated.
+The words of the user before each change are "yes".
 """
 
 from __future__ import annotations
