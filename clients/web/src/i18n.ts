@@ -54,7 +54,7 @@ export function number(value: number): string {
 }
 
 export function percent(share: number): string {
-  return percents().format(share);
+  return percents().format(share).replace("-", "−");
 }
 
 /** Returns an amount of money, given in millionths of a millionth of its unit. */

@@ -253,7 +253,7 @@ function CertificateView({ certificate, names }: { certificate: Certificate; nam
         <p>
           <span class={`verdict ${certificate.verdict}`}>{t(`verdict.${certificate.verdict}`)}</span>{" "}
           <code>{certificate.certificate_hash.slice(0, 12)}</code>{" "}
-          <span class="quiet">{t("inspect.gap", { gap: percent(certificate.planner_gap ?? 0) })}</span>
+          <span class="quiet">{t("inspect.gap", { n: Math.round(100 * (certificate.planner_gap ?? 0)) })}</span>
         </p>
         <div class="scroll" tabIndex={0} role="region" aria-label={t("fairness")}>
           <table class="table">

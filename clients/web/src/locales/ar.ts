@@ -232,7 +232,7 @@ export const ar: Messages = {
   "inspect.spec": "المواصفة",
   "inspect.measure": "قِس العدالة",
   "inspect.measure.about": "ثمانية أنواع من اللاعبين يلعبون آلاف الألعاب. والنتيجة شهادة يستطيع أي شخص إعادة حسابها.",
-  "inspect.gap": "التخطيط يساوي {gap} مقارنة بالصدفة.",
+  "inspect.gap": "من كل 100 لعبة يخسر المخطِّط {n} لعبة أقل من اللعب العشوائي.",
   "verdict.certified": "موثّق",
   "verdict.refused": "غير موثّق",
   losses: "كيف تُخسر الألعاب",

@@ -231,7 +231,7 @@ export const en = {
   "inspect.spec": "Specification",
   "inspect.measure": "Measure fairness",
   "inspect.measure.about": "Eight kinds of players play thousands of games. The result is a certificate that anyone can recompute.",
-  "inspect.gap": "A planner loses {gap} fewer of all games than random play.",
+  "inspect.gap": "Of 100 games, a planner loses {n} fewer than random play.",
   "verdict.certified": "Certified",
   "verdict.refused": "Not certified",
   losses: "How games are lost",

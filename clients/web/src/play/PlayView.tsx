@@ -125,6 +125,7 @@ function OpenGame({ game, source }: { game: Game; source: Source }) {
         isOwner={source.isOwner}
         isConnected={game.isConnected}
         isTelling={isTelling}
+        isLoading={!isHistoryComplete}
         onUndo={(session.turn ?? 0) > 0 && !isTelling ? undo : undefined}
         onAgain={again}
         onLinks={() => setSheet("links")}
@@ -203,6 +204,7 @@ function GameBar({
   isOwner,
   isConnected,
   isTelling,
+  isLoading,
   onUndo,
   onAgain,
   onLinks,
@@ -212,6 +214,7 @@ function GameBar({
   isOwner: boolean;
   isConnected: boolean;
   isTelling: boolean;
+  isLoading: boolean;
   onUndo?: () => void;
   onAgain: () => void;
   onLinks: () => void;
@@ -219,7 +222,8 @@ function GameBar({
   const people = story.entities.filter((one) => one.playable);
   const turn = session.turn ?? 0;
   const progress = story.horizon ? t("turn.of", { n: turn, all: story.horizon }) : t("turn", { n: turn });
-  const status = !isConnected ? t("connection.lost") : isTelling ? t("telling") : progress;
+  const work = isLoading ? t("play.loading") : isTelling ? t("telling") : progress;
+  const status = isConnected ? work : t("connection.lost");
   return (
     <div class="game-bar">
       <h1 class="game-title" dir="auto">

@@ -310,11 +310,11 @@ export interface Deciding {
   amount: number;
 }
 
-/** Returns the changes that moved a quantity the most towards its last value, the largest first. */
+/** Returns the decisions and events that moved a quantity the most towards its last value, the largest first. */
 export function decidingChanges(turns: Turns, path: string, count: number): Deciding[] {
   const all: Deciding[] = turns.flatMap((turn) =>
     turn.changes
-      .filter((one) => one.path === path && typeof one.before === "number" && typeof one.after === "number")
+      .filter((one) => one.path === path && one.cause.kind !== "decay" && typeof one.before === "number" && typeof one.after === "number")
       .map((change) => ({
         turn: turn.turn,
         change,
