@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.session.types import NarratorMemory, UnchangedMemories
+from peripety.session.types import FACT, NarratorMemory, UnchangedMemories
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -38,7 +38,8 @@ def add_memories(
 ) -> tuple[NarratorMemory, ...]:
     """Return the memories after a turn, oldest first.
 
-    A memory replaces an identical earlier one. If the limits are exceeded, the oldest memories are evicted.
+    A memory replaces an identical earlier one, and a fact with a subject the earlier one about it. If the
+    limits are exceeded, the oldest memories are evicted.
     The result is deterministic.
 
     Args:
@@ -64,7 +65,7 @@ def add_memories(
     surplus = [memory for memory in written if memory.is_fact][MAX_FACTS_PER_TURN:]
     written = [memory for memory in written if memory not in surplus]
     written = [memory for memory in written if memory.owner in entity_ids or memory.is_fact]
-    return _evict_oldest(_drop_duplicates([*memories, *written]))
+    return _evict_oldest(_drop_replaced([*memories, *written]))
 
 
 def memories_for(memories: Iterable[NarratorMemory], viewer: str | None) -> tuple[NarratorMemory, ...]:
@@ -85,11 +86,13 @@ def memories_for(memories: Iterable[NarratorMemory], viewer: str | None) -> tupl
     )
 
 
-def _drop_duplicates(memories: Iterable[NarratorMemory]) -> list[NarratorMemory]:
-    """Return the memories without earlier duplicates that have the same content and readers."""
+def _drop_replaced(memories: Iterable[NarratorMemory]) -> list[NarratorMemory]:
+    """Return the memories without those that a later one with the same readers replaces."""
     last: dict[NarratorMemory, NarratorMemory] = {}
     for memory in memories:
         said = replace(memory, turn=0)
+        if memory.subject:
+            said = replace(said, scope=f"{FACT}:{memory.subject}", content="")
         last.pop(said, None)
         last[said] = memory
     return list(last.values())

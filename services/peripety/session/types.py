@@ -85,6 +85,8 @@ class DieRollRequest:
 class NarratorMemory:
     """A memory that a narrator stores. A public one of the scope `fact` must stay true for the whole run.
 
+    A fact of the scope `fact:SUBJECT` stays true until another one with the same subject replaces it.
+
     Attributes:
         turn: the turn in which it was written.
         scope: its subject in the narrator's words.
@@ -105,7 +107,12 @@ class NarratorMemory:
     @property
     def is_fact(self) -> bool:
         """True for an established fact, such as an invention of the narrator."""
-        return self.scope == FACT and self.visibility == "public"
+        return self.scope.partition(":")[0] == FACT and self.visibility == "public"
+
+    @property
+    def subject(self) -> str:
+        """The subject of a fact, in lower case; empty if it has none."""
+        return self.scope.partition(":")[2].casefold() if self.is_fact else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,37 @@ def test_the_same_words_for_other_readers_are_other_memories() -> None:
     assert len(add_memories((), written, 1, CAST)) == 4
 
 
+def fact(content: str, scope: str = "fact:gate", target: str = "world", visibility: str = "public") -> Json:
+    return update(target, content, visibility, scope)
+
+
+def test_a_fact_replaces_the_earlier_one_about_the_same_subject() -> None:
+    before = add_memories((), [fact("The e0 gate.", target="e0"), fact("The gate is red.")], 1, CAST)
+    before = add_memories(before, [fact("The wall is high.", "fact")], 2, CAST)
+    after = add_memories(before, [fact("The gate is blue.", "fact:Gate")], 3, CAST)
+    assert [(memory.turn, memory.content) for memory in after] == [
+        (1, "The e0 gate."),
+        (2, "The wall is high."),
+        (3, "The gate is blue."),
+    ]
+    assert all(memory.is_fact for memory in after)
+    stored = json.loads(json.dumps(encode_diff(diff_memories(before, after))))
+    assert apply_diff(before, decode_diff(stored)) == after
+
+
+def test_facts_without_a_subject_for_other_readers_or_that_are_private_replace_nothing() -> None:
+    before = add_memories((), [fact("The gate is red.")], 1, CAST)
+    others = [
+        fact("The gate is blue.", "fact"),
+        fact("The gate is green.", "fact:door"),
+        fact("Others.", target="e0", visibility="private"),
+    ]
+    assert len(add_memories(before, others, 2, CAST)) == 4
+    assert len(add_memories(before, [fact("For one.")], 2, CAST, "e0")) == 2
+    private = [fact(text, target="e0", visibility="private") for text in ("a", "b")]
+    assert len(add_memories((), private, 1, CAST)) == 2
+
+
 def test_the_oldest_memories_of_an_owner_are_forgotten_first() -> None:
     memories: tuple[NarratorMemory, ...] = ()
     for turn in range(1, 31):
