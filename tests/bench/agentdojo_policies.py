@@ -144,7 +144,7 @@ def _decide_in_order(
         holding = context.holding(policy, request)
         yield policy.decide(replace(request, roles=holding)).decision.value
         if place < len(results):
-            context.read_result(server, call["tool"], results[place])
+            context.read_result(request, results[place])
 
 
 def _count_benign(place: str, calls: Iterable[Mapping[str, Any]], decided: Iterable[str]) -> Counter[str]:

@@ -11,6 +11,7 @@ actions (tests/data/tau2_retail) is measured beside it:
 - with the same actions and the lookups that the list leaves out: many tasks list only their changes. These
   need `db.json`.
 - with violations: ten calls for each line of violations.json, after the steps before it.
+- with correct calls and the same data (permitted.json), as the control.
 
 A lookup always returns the first state, whatever was changed since. A person approves what is escalated.
 The words of the user before each change are "yes".
@@ -63,7 +64,8 @@ def main() -> int:
     folder = os.environ.get("TAU2_RETAIL")
     if folder:
         _print_tau2(Path(folder))
-        _print_tau2_written(Path(folder))
+        for version in ("with_provenance", "with_results"):
+            _print_tau2_written(Path(folder), version)
     else:
         _write("tau2-bench retail: NOT MEASURED; set TAU2_RETAIL to the folder with its policy.md")
     return 1 if unsafe else 0
@@ -131,11 +133,11 @@ def _describe_tool(name: str, arguments: Mapping[str, Sequence[str]]) -> dict[st
     return {"server_name": "retail", "tool_name": name, "input_schema": schema}
 
 
-def _print_tau2_written(folder: Path) -> None:
+def _print_tau2_written(folder: Path, version: str) -> None:
     """Print the figures of the policy that a model wrote, unchanged and with sentences in part closed."""
     text = (folder / "policy.md").read_text(encoding="utf-8")
-    document = json.loads((_RETAIL / "policy.json").read_text(encoding="utf-8"))
-    sentences = json.loads((_RETAIL / "sentences.json").read_text(encoding="utf-8"))
+    document = json.loads((_RETAIL / version / "policy.json").read_text(encoding="utf-8"))
+    sentences = json.loads((_RETAIL / version / "sentences.json").read_text(encoding="utf-8"))
     parts = [
         UnexpressedPart(one["sentence"], one["part"], (*one["rules"],)) for one in sentences["unexpressed"]
     ]
@@ -144,7 +146,7 @@ def _print_tau2_written(folder: Path) -> None:
     unnamed = report_sentences(
         text, [*document["rules"], *descriptive, *({"principle": one.sentence} for one in parts)]
     )
-    _write(f"tau2-bench retail, written by a model: {summarize_sentences(text, found)}")
+    _write(f"tau2-bench retail, written by a model, {version}: {summarize_sentences(text, found)}")
     _write(f"  of the followed sentences, {len(descriptive)} decide no call; {len(unnamed)} are not named")
     closing = {rule_id for part in parts for rule_id in part.rule_ids}
     closed = [
@@ -166,7 +168,8 @@ def _print_tau2_written(folder: Path) -> None:
 def _print_expected(policy: Policy, folder: Path) -> None:
     tasks = json.loads((folder / "expected-actions.json").read_text(encoding="utf-8"))
     listed = [task["actions"] for task in tasks]
-    _count_expected("results assumed", policy, listed, [partial(_assume_result, one) for one in listed])
+    if all(one["kind"] != "results" for one in policy.spec["context"].values()):
+        _count_expected("results assumed", policy, listed, [partial(_assume_result, one) for one in listed])
     if not (folder / "db.json").exists():
         _write("    with the results of db.json: NOT MEASURED; copy it from the benchmark into the folder")
         return
@@ -245,10 +248,14 @@ def _needed_lookups(world: Mapping[str, Any], arguments: Mapping[str, Any]) -> I
 
 def _print_violations(policy: Policy, in_part: set[str]) -> None:
     written = (_RETAIL / "violations.json").read_text(encoding="utf-8")
+    correct = (_RETAIL / "permitted.json").read_text(encoding="utf-8")
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for number in range(_VARIANTS):
         given = json.loads(written.replace("$i", str(number)))
         look_up = partial(_look_up, given["world"])
+        for steps in json.loads(correct.replace("$i", str(number))):
+            *_, (_, decision) = _decide_steps(policy, look_up, steps)
+            counts["correct"][decision] += 1
         for one in given["violations"]:
             *_, (_, decision) = _decide_steps(policy, look_up, one["steps"])
             for group in (
@@ -264,6 +271,8 @@ def _print_violations(policy: Policy, in_part: set[str]) -> None:
         ("in part", "violations of sentences that rules enforce in part"),
     ):
         _write(f"    {title}: {_share(_count_stopped(counts[group]), counts[group].total())} stopped")
+    permitted = counts["correct"]
+    _write(f"    correct calls with the same data: {_share(permitted['allow'], permitted.total())} allowed")
     lookup = counts["lookup"]
     _write(
         f"    changes whose facts were not looked up: {_share(lookup['escalate'], lookup.total())} escalated,"
@@ -292,7 +301,7 @@ def _decide_steps(
         yield step, decision
         if decision != "deny":
             context.count(request)
-            context.read_result("retail", step["tool"], json.dumps(look_up(step["tool"], step["arguments"])))
+            context.read_result(request, json.dumps(look_up(step["tool"], step["arguments"])))
 
 
 def _look_up(world: Mapping[str, Any], tool: str, arguments: Mapping[str, str]) -> Any:

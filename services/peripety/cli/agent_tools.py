@@ -87,6 +87,7 @@ class AgentTools:
         self._enforcers = enforcers
         self._context = context
         self._log = log
+        self._heard: list[str] = []
 
     def has_runner(self, name: str) -> bool:
         """Return True if a command or a server runs the tool."""
@@ -96,8 +97,11 @@ class AgentTools:
         """Store the run of later decisions, and what its user has written."""
         if self._log is not None:
             self._log.details["run_id"] = run_id
-        for text in texts:
-            self._context.hear_user(text)
+        if texts != self._heard:
+            # Hearing the same words again would confirm a second call with them.
+            self._heard = texts
+            for text in texts:
+                self._context.hear_user(text)
 
     async def refuse(self, call: gateway.ToolCall) -> gateway.ToolResult | None:
         """Decide a call; return the result that refuses it, or None if it may be run."""
@@ -120,7 +124,8 @@ class AgentTools:
         """Run a call that was not refused."""
         result = await self._runners[call.name].run_call(call)
         if self._enforcers:
-            self._enforcers[self._server_of(call.name)].read_result(call.name, result.text)
+            arguments = json.loads(call.arguments or b"{}")
+            self._enforcers[self._server_of(call.name)].read_result(call.name, arguments, result.text)
         return result
 
     def _server_of(self, name: str) -> str:

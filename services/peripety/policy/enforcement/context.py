@@ -1,15 +1,17 @@
 """Context of calls: what an enforcement point knows beside a call, computed from what passed through it.
 
-A policy declares its context by name: rates, times, the user who started the point, and the provenance of
-arguments. Context that holds becomes a role of the call, `context.NAME`, so rules and their analysis need
-nothing else. Context that is not supplied never holds, and rules with `allow` are the only ones that may
-require it; so missing context makes a decision stricter.
+A policy declares its context by name: rates, times, the user who started the point, the provenance of
+arguments, results of earlier calls, and the newest words of the user. Context that holds becomes a role of
+the call, `context.NAME`, so rules and their analysis need nothing else. Context that is not supplied never
+holds, and rules with `allow` are the only ones that may require it; so missing context makes a decision
+stricter.
 
 Beside the policy, an enforcement point may have limits for all its calls: a rate, and a circuit breaker.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import re
@@ -19,19 +21,22 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from peripety.engine import ToolRequest, evaluate
+from peripety.engine.policies.rule_checks import find_placeholder
 from peripety.engine.policies.types import CONTEXT_PREFIX
 from peripety.engine.schema_validation import parse_pointer
-from peripety.errors import FailedPreconditionError, InvalidArgumentError
+from peripety.errors import FailedPreconditionError, InvalidArgumentError, PeripetyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from peripety.engine import Policy, ToolRequest
+    from peripety.engine import Policy
 
 
 _MAX_SECONDS = 604_800
 _MAX_CALLS = 100_000
 _MAX_TEXT = 16 * 1024 * 1024
+_MAX_COUNTED_ARGUMENTS = 1024
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 FORWARDED_OUTCOMES = frozenset({"forwarded", "approved", "shadowed"})
 """Outcomes in a decision log of calls that went to their tool, so that they count for rates."""
@@ -45,28 +50,60 @@ def process_owner() -> str:
         return str(os.getuid())
 
 
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """Words of the user, or the result of a call.
+
+    Attributes:
+        text: the text.
+        request: the call; None for words of the user.
+        number: its place in the order of results.
+        folded: the text for comparisons in any case.
+    """
+
+    text: str
+    request: ToolRequest | None
+    number: int
+    folded: str
+
+    def contains(self, value: str) -> bool:
+        """Return True if it contains a value as a whole word, address or path, in any case."""
+        found = value.casefold().strip()
+        # A part of a longer address, host or path is another value.
+        whole = rf"(?<![\w@./+\-]){re.escape(found)}(?![\w@/+\-]|\.\w)"
+        return bool(found) and found in self.folded and re.search(whole, self.folded) is not None
+
+
 class SourceTexts:
     """Texts of one source, the newest up to a total size. A dropped text only makes decisions stricter."""
 
     def __init__(self) -> None:
-        self._texts: deque[str] = deque()
+        self._texts: deque[SourceText] = deque()
         self._size = 0
 
-    def add(self, text: str) -> None:
+    def __iter__(self) -> Iterator[SourceText]:
+        """Iterate over the texts, oldest first."""
+        return iter(self._texts)
+
+    def add(self, text: str, request: ToolRequest | None = None, number: int = 0) -> None:
         """Add a text."""
-        self._texts.append(text.casefold())
+        self._texts.append(SourceText(text, request, number, text.casefold()))
         self._size += len(text)
         while self._size > _MAX_TEXT:
-            self._size -= len(self._texts.popleft())
+            self._size -= len(self._texts.popleft().text)
 
     def contain(self, value: str) -> bool:
         """Return True if a text contains a value as a whole word, address or path, in any case."""
-        found = value.casefold().strip()
-        if not found:
-            return False
-        # A part of a longer address, host or path is another value.
-        whole = re.compile(rf"(?<![\w@./+\-]){re.escape(found)}(?![\w@/+\-]|\.\w)")
-        return any(found in text and whole.search(text) for text in self._texts)
+        return any(text.contains(value) for text in self._texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _ForwardedCall:
+    """Call that went to its tool; without a request if its arguments are long or unknown."""
+
+    time: float
+    tool_name: str
+    request: ToolRequest | None
 
 
 class CallContext:
@@ -84,26 +121,37 @@ class CallContext:
         self._hears_user = hears_user
         self._user = SourceTexts()
         self._results: dict[tuple[str, str], SourceTexts] = {}
-        self._forwarded: deque[tuple[float, str, str]] = deque(maxlen=_MAX_CALLS)
+        self._result_count = 0
+        self._latest_words = SourceTexts()
+        self._called_since: set[str] = set()
+        self._forwarded: deque[_ForwardedCall] = deque(maxlen=_MAX_CALLS)
 
     def hear_user(self, text: str) -> None:
         """Add words of the user."""
         self._user.add(text)
+        self._latest_words = SourceTexts()
+        self._latest_words.add(text)
+        self._called_since.clear()
 
-    def read_result(self, server_name: str, tool_name: str, text: str) -> None:
-        """Add the result of a tool."""
-        self._results.setdefault((server_name, tool_name), SourceTexts()).add(text)
+    def read_result(self, request: ToolRequest, text: str) -> None:
+        """Add the result of a call."""
+        self._result_count += 1
+        source = self._results.setdefault((request.server_name, request.tool_name), SourceTexts())
+        source.add(text, request, self._result_count)
 
     def count(self, request: ToolRequest) -> None:
         """Count a call that goes to its tool."""
-        self._forwarded.append((self._now(), request.server_name, request.tool_name))
+        is_small = len(json.dumps(request.arguments)) <= _MAX_COUNTED_ARGUMENTS
+        self._forwarded.append(_ForwardedCall(self._now(), request.tool_name, request if is_small else None))
+        self._called_since.add(request.tool_name)
 
     def restore(self, entries: Iterable[Mapping[str, Any]]) -> None:
         """Count the calls of a decision log, so that a restart does not reset rates."""
         since = self._now() - _MAX_SECONDS
         for entry in entries:
             if entry["outcome"] in FORWARDED_OUTCOMES and entry["time"] >= since:
-                self._forwarded.append((entry["time"], entry["server_name"], entry["tool_name"]))
+                # Its arguments may be redacted, so it counts for every value.
+                self._forwarded.append(_ForwardedCall(entry["time"], entry["tool_name"], None))
 
     def require_supplied(self, policy: Policy) -> None:
         """Raise unless this enforcement point can supply all context that a policy declares.
@@ -112,10 +160,13 @@ class CallContext:
             FailedPreconditionError: `CONTEXT_MISSING`; the message names the context.
         """
         for name, declared in policy.spec.get("context", {}).items():
-            if declared["kind"] == "provenance" and declared.get("user") and not self._hears_user:
+            needs_user = declared["kind"] == "said" or (
+                declared["kind"] == "provenance" and declared.get("user")
+            )
+            if needs_user and not self._hears_user:
                 raise FailedPreconditionError(
                     f"context.{name}: the words of the user do not pass through this enforcement point;"
-                    " take user out of the declaration",
+                    " do not declare context that needs them",
                     code="CONTEXT_MISSING",
                 )
 
@@ -138,24 +189,81 @@ class CallContext:
     def _holds(self, declared: Mapping[str, Any], policy: Policy, request: ToolRequest) -> bool:
         match declared["kind"]:
             case "rate":
-                count = self._count_since(declared["seconds"], declared.get("tools"))
-                return count < int(declared["calls"])
+                return self._count_calls(declared, policy, request) < int(declared["calls"])
             case "time":
                 return _is_within(declared, self._now())
             case "starter":
                 return self._starter in [*declared["users"]]
+            case "results":
+                groups = _group_values(policy, request, declared.get("each", ()))
+                return bool(groups) and all(
+                    self._results_hold(declared, policy, request, values) for values in groups
+                )
+            case "said":
+                is_said = any(map(self._latest_words.contain, declared["words"]))
+                return is_said and self._called_since.isdisjoint(declared.get("tools", ()))
             case _:
                 return self._is_from_sources(declared, policy, request)
 
-    def _count_since(self, seconds: int, tools: Sequence[str] | None) -> int:
-        since = self._now() - seconds
+    def _count_calls(self, declared: Mapping[str, Any], policy: Policy, request: ToolRequest) -> int:
+        since = self._now() - declared["seconds"]
+        tools = declared.get("tools")
+        roles = frozenset(declared.get("argument_roles", ()))
+        values = [*_find_values(policy, request, roles)]
         count = 0
-        for time, _, tool in reversed(self._forwarded):
-            if time <= since:
+        for call in reversed(self._forwarded):
+            if call.time <= since:
                 return count
-            count += tools is None or tool in tools
+            count += (tools is None or call.tool_name in tools) and (
+                not values
+                or call.request is None
+                or any(value in values for value in _find_values(policy, call.request, roles))
+            )
         # Older calls may have been dropped from a full list: then no rate holds.
         return count if len(self._forwarded) < _MAX_CALLS else _MAX_CALLS
+
+    def _results_hold(
+        self, declared: Mapping[str, Any], policy: Policy, request: ToolRequest, values: Mapping[str, Any]
+    ) -> bool:
+        """Return True if each declared result was read, and the expression over them holds."""
+        found: dict[str, Any] = {}
+        for name, wanted in declared["results"].items():
+            text = self._find_result(wanted, policy, values)
+            part = None if text is None else _read_part(text, wanted.get("path", ""), values)
+            if part is None:
+                return False
+            found[name] = part
+        data = {"arguments": request.arguments, "values": values, "results": found}
+        try:
+            return evaluate({"!!": [declared.get("logic", True)]}, data) is True
+        except PeripetyError:
+            return False
+
+    def _find_result(
+        self, wanted: Mapping[str, Any], policy: Policy, values: Mapping[str, Any]
+    ) -> SourceText | None:
+        """Return the newest result that fits; a later one of the same call replaces an earlier one."""
+        texts = [
+            text for (_, tool), source in self._results.items() if tool in wanted["tools"] for text in source
+        ]
+        replaced: set[str] = set()
+        contained = [values.get(role) for role in wanted.get("contains", ())]
+        for text in sorted(texts, key=lambda one: one.number, reverse=True):
+            if text.request is None:
+                continue
+            call = json.dumps([text.request.tool_name, text.request.arguments], sort_keys=True)
+            if call in replaced:
+                continue
+            replaced.add(call)
+            earlier = _values_by_role(policy, text.request)
+            same = wanted.get("argument_roles", ())
+            if not all(role in values and earlier.get(role) == values[role] for role in same):
+                continue
+            if all(_contains_each(text, value) for value in contained):
+                return text
+            if same:
+                return None
+        return None
 
     def _is_from_sources(self, declared: Mapping[str, Any], policy: Policy, request: ToolRequest) -> bool:
         sources = [self._user] if declared.get("user") else []
@@ -175,6 +283,57 @@ def _find_values(policy: Policy, request: ToolRequest, roles: frozenset[str]) ->
             if argument["role"] in roles:
                 value = _look_up(request.arguments, parse_pointer(argument["path"]))
                 yield from value if isinstance(value, list) else () if value is None else (value,)
+
+
+def _values_by_role(policy: Policy, request: ToolRequest) -> dict[str, Any]:
+    """Return the values of each role: one value as it is, several as a list."""
+    found: dict[str, Any] = {}
+    for tool in policy.spec["tools"]:
+        if (tool["server_name"], tool["tool_name"]) == (request.server_name, request.tool_name):
+            for role in {argument["role"] for argument in tool.get("argument_roles", ())}:
+                values = [*_find_values(policy, request, frozenset({role}))]
+                if values:
+                    found[role] = values[0] if len(values) == 1 else values
+    return found
+
+
+def _group_values(policy: Policy, request: ToolRequest, each: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the values of each role, once for each value of the roles in `each`.
+
+    The list is empty if these roles have different numbers of values.
+    """
+    values = _values_by_role(policy, request)
+    if not each:
+        return [values]
+    columns = [_to_list(values.get(role)) for role in each]
+    if len({len(column) for column in columns}) > 1:
+        return []
+    return [{**values, **dict(zip(each, row, strict=True))} for row in zip(*columns, strict=True)]
+
+
+def _contains_each(text: SourceText, value: Any) -> bool:
+    values = _to_list(value)
+    return bool(values) and all(isinstance(one, str) and text.contains(one) for one in values)
+
+
+def _to_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _read_part(text: SourceText, path: str, values: Mapping[str, Any]) -> Any:
+    """Return the part of a result at a path; None if there is none. A result that is not JSON is a text."""
+    try:
+        result = json.loads(text.text)
+    except (ValueError, RecursionError):
+        result = text.text
+    segments: list[str] = []
+    for segment in parse_pointer(path):
+        role = find_placeholder(segment)
+        value = segment if role is None else values.get(role)
+        if not isinstance(value, str):
+            return None
+        segments.append(value)
+    return _look_up(result, segments)
 
 
 def _look_up(value: Any, segments: Sequence[str]) -> Any:

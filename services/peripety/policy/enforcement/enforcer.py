@@ -177,9 +177,9 @@ class Enforcer:
             return Verdict(is_forwarded=True, decided=verdict.decided, outcome="shadowed")
         return verdict
 
-    def read_result(self, tool_name: str, text: str) -> None:
+    def read_result(self, tool_name: str, arguments: Mapping[str, Any], text: str) -> None:
         """Add the result of a forwarded call to the context of later ones."""
-        self._context.read_result(self._server_name, tool_name, text)
+        self._context.read_result(ToolRequest(self._server_name, tool_name, arguments), text)
 
     async def _decide(self, request: ToolRequest) -> Verdict:
         policy = self._source.current()

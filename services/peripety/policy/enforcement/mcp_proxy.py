@@ -148,7 +148,7 @@ class McpProxy:
         except Exception:  # noqa: BLE001 - the border: the client gets a result for each call
             _log.exception("the server failed in a call")
             return _error_result("The server of the tool failed; the call may have had effects.")
-        self._enforcer.read_result(params.name, result_text(result))
+        self._enforcer.read_result(params.name, arguments, result_text(result))
         return result
 
 

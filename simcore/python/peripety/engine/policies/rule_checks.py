@@ -17,7 +17,7 @@ from peripety.engine.backend_protocol import EngineError
 from peripety.engine.checks.document_checks import check_expression
 from peripety.engine.policies.tool_checks import Presence, ToolSets, check_tools
 from peripety.engine.policies.types import CONTEXT_PREFIX, UNKNOWN_TOOL
-from peripety.engine.schema_validation import MAX_FINDINGS, format_pointer
+from peripety.engine.schema_validation import MAX_FINDINGS, format_pointer, parse_pointer
 from peripety.errors import Finding, Severity
 
 if TYPE_CHECKING:
@@ -201,11 +201,32 @@ def check_context(context: Mapping[str, Any], tools: ToolSets) -> Iterator[Findi
         if declared["kind"] == "provenance" and not declared.get("user") and "tools" not in declared:
             message = "needs a source: user, tools or both"
             yield Finding("BAD_CONTEXT", place, message)
+        if declared["kind"] == "results":
+            yield from _check_results(declared, place, tools)
         zone = declared.get("zone")
         if zone is not None and not _is_time_zone(zone):
             yield Finding(
                 "BAD_CONTEXT", f"{place}/zone", f"unknown time zone '{zone}'; use a name such as UTC"
             )
+
+
+def _check_results(declared: Mapping[str, Any], place: str, tools: ToolSets) -> Iterator[Finding]:
+    yield from _check_roles(declared.get("each", ()), f"{place}/each", tools)
+    for name, wanted in declared["results"].items():
+        here = f"{place}/results/{name}"
+        yield from _check_names("UNKNOWN_TOOL", wanted["tools"], f"{here}/tools", tools.by_name)
+        for member in ("argument_roles", "contains"):
+            yield from _check_roles(wanted.get(member, ()), f"{here}/{member}", tools)
+        segments = parse_pointer(wanted.get("path", ""))
+        yield from _check_roles([*filter(None, map(find_placeholder, segments))], f"{here}/path", tools)
+    if "logic" in declared:
+        scope = _ResultScope(frozenset(declared["results"]))
+        yield from check_expression(declared["logic"], f"{place}/logic", scope)
+
+
+def find_placeholder(segment: str) -> str | None:
+    """Return the argument role that a segment `{ROLE}` of a path represents; None for other segments."""
+    return segment[1:-1] if segment.startswith("{") and segment.endswith("}") else None
 
 
 def _is_time_zone(name: str) -> bool:
@@ -315,6 +336,29 @@ class _ConditionScope:
             severity = Severity.ERROR if presence is Presence.IMPOSSIBLE else Severity.WARNING
             message = f"no tool that the rule can match has the argument '{text[:80]}' in its input_schema"
             yield Finding("UNKNOWN_ARGUMENT", place, message, severity)
+
+
+@dataclass(frozen=True, slots=True)
+class _ResultScope:
+    """Variables that the expression of a context may read.
+
+    Attributes:
+        results: the names of the results.
+    """
+
+    example: ClassVar[str] = "results.a"
+
+    results: frozenset[str]
+
+    def check_variable(self, text: str, path: Path, place: str) -> Iterator[Finding]:
+        """Yield the findings about a variable."""
+        root, *rest = (str(segment) for segment in path)
+        if root not in {"arguments", "values", "results"}:
+            message = f"'{text[:80]}' must start with arguments, values or results"
+            yield Finding("UNKNOWN_VARIABLE", place, message)
+        elif root == "results" and (not rest or rest[0] not in self.results):
+            message = unknown_name_message("result", rest[0] if rest else "", self.results)
+            yield Finding("UNKNOWN_VARIABLE", place, message)
 
 
 def check_policy(spec: dict[str, Any]) -> list[Finding]:

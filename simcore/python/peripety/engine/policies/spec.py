@@ -87,6 +87,9 @@ class RateContext(StrictModel):
     calls: Annotated[int, Field(ge=1, le=100_000)]
     seconds: Annotated[int, Field(ge=1, le=604_800)]
     tools: Annotated[_Names | None, Field(description="The tools whose calls count; all by default.")] = None
+    argument_roles: Annotated[
+        _Roles | None, Field(description="Only calls that share a value of these arguments count.")
+    ] = None
 
 
 class TimeContext(StrictModel):
@@ -115,8 +118,47 @@ class ProvenanceContext(StrictModel):
     tools: Annotated[_Names | None, Field(description="A result of one of these tools contains it.")] = None
 
 
+class NamedResult(StrictModel):
+    """The newest result of one of the tools that fits a call."""
+
+    tools: _Names
+    argument_roles: Annotated[
+        _Roles | None, Field(description="Its call had the same values of these arguments.")
+    ] = None
+    contains: Annotated[_Roles | None, Field(description="It contains the values of these arguments.")] = None
+    path: Annotated[
+        _Pointer | None,
+        Field(description="The part of it to read. A segment `{ROLE}` is the value of that argument."),
+    ] = None
+
+
+class ResultsContext(StrictModel):
+    """Each of these results was read before, and an expression over them holds."""
+
+    kind: Literal["results"]
+    results: Annotated[dict[_Role, NamedResult], Field(min_length=1, max_length=16)]
+    each: Annotated[
+        _Roles | None, Field(description="It must hold for the values of these arguments one by one.")
+    ] = None
+    logic: Annotated[
+        dict[str, JsonValue] | None,
+        Field(description="A JSONLogic expression over {arguments, values, results}."),
+    ] = None
+
+
+class SaidContext(StrictModel):
+    """The newest words of the user contain one of `words`."""
+
+    kind: Literal["said"]
+    words: _Names
+    tools: Annotated[
+        _Names | None, Field(description="No call of these tools was forwarded since these words.")
+    ] = None
+
+
 _Context = Annotated[
-    RateContext | TimeContext | StarterContext | ProvenanceContext, Field(discriminator="kind")
+    RateContext | TimeContext | StarterContext | ProvenanceContext | ResultsContext | SaidContext,
+    Field(discriminator="kind"),
 ]
 
 
