@@ -427,6 +427,9 @@ namespace Peripety
         /// <summary>The Git revision of `--diff` is not found.</summary>
         NoSuchRevision,
 
+        /// <summary>The gRPC service is not described by server reflection.</summary>
+        BadGrpcService,
+
         /// <summary>A roll has an invalid kind, target or difficulty.</summary>
         RollInvalid,
 

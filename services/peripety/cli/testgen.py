@@ -37,6 +37,7 @@ from peripety.cli.testgen_run import (
     Command,
     Events,
     Function,
+    Grpc,
     OpenApi,
     Policy,
     Port,
@@ -149,6 +150,7 @@ def run(
     command: Command = False,
     function: Function = None,
     openapi: OpenApi = None,
+    grpc: Grpc = False,
     port: Port = DEFAULT_PORT,
     environment: Annotated[
         Path | None,
@@ -177,7 +179,9 @@ def run(
     if command and function is not None:
         raise typer.BadParameter("--command and --function exclude each other; use one")
     words = argv or [] if command or function is not None else None
-    subject = make_subject(scenario, policy, words, environment, readable or (), function, openapi, port)
+    subject = make_subject(
+        scenario, policy, words, environment, readable or (), function, openapi, port, grpc=grpc
+    )
     unfenced = confirm_unfenced(subject, server, unfenced=unfenced)
     request = pb.RunTestsRequest(request_id=str(uuid4()), repetitions=repeat, mutation=mutation)
     if subject is None:

@@ -121,9 +121,18 @@ OpenApi = Annotated[
     ),
 ]
 
+Grpc = Annotated[
+    bool,
+    typer.Option(
+        "--grpc", help="The command starts a gRPC service, without TLS and with server reflection, at --port."
+    ),
+]
+
 Port = Annotated[
     int,
-    typer.Option(min=1, max=65_535, help="With --openapi: port at which the service accepts connections."),
+    typer.Option(
+        min=1, max=65_535, help="With --openapi or --grpc: port at which the service accepts connections."
+    ),
 ]
 
 Environment = Annotated[
@@ -244,6 +253,8 @@ def make_subject(
     function: str | None = None,
     openapi: str | None = None,
     port: int = DEFAULT_PORT,
+    *,
+    grpc: bool = False,
 ) -> pb.Subject | None:
     """Return the subject that tests run on; None if no option names one.
 
@@ -256,12 +267,15 @@ def make_subject(
         function: a Python function or module; the command is then its interpreter.
         openapi: the OpenAPI document of the HTTP service that the command starts.
         port: the port of the service.
+        grpc: True if the command starts a gRPC service.
 
     Raises:
         BadParameter: several subjects are given, or the command is empty or missing.
     """
     if openapi is not None and (argv is None or function is not None):
         raise typer.BadParameter("--openapi needs the command that starts the service: --command -- PROGRAM")
+    if grpc and (argv is None or function is not None or openapi is not None):
+        raise typer.BadParameter("--grpc needs the command that starts the service: --command -- PROGRAM")
     given = (scenario, policy, argv if function is None else None, function)
     if sum(one is not None for one in given) > 1:
         raise typer.BadParameter("--scenario, --policy, --command and --function exclude each other; use one")
@@ -284,7 +298,8 @@ def make_subject(
             readable_paths=paths,
             function=function or "",
             openapi=openapi or "",
-            port=port if openapi is not None else 0,
+            port=port if openapi is not None or grpc else 0,
+            grpc=grpc,
         ),
     )
 
@@ -472,6 +487,7 @@ def generate(
     command: Command = False,
     function: Function = None,
     openapi: OpenApi = None,
+    grpc: Grpc = False,
     port: Port = DEFAULT_PORT,
     environment: Environment = None,
     diff: Annotated[
@@ -540,6 +556,7 @@ def generate(
       peripety testgen generate "A slug of a title" --environment src --function blog.text:slugify
       peripety testgen generate "A slug of a title" --environment src --function blog.text --diff main
       peripety testgen generate "Notes" --environment . --openapi /openapi.json --command -- python3 server.py
+      peripety testgen generate "Notes" --environment . --grpc --port 50051 --command -- python3 server.py
     """  # noqa: D301 - keeps the lines of the examples apart
     named = [*(words or ())]
     about = named.pop(0) if named and file is None else None
@@ -550,7 +567,9 @@ def generate(
     wanted = output_settings(server, out, format_.value if format_ else None, as_json=as_json, append=append)
     task = read_description(about, file)
     argv = named if command or function is not None else None
-    subject = make_subject(scenario, policy, argv, environment, readable or (), function, openapi, port)
+    subject = make_subject(
+        scenario, policy, argv, environment, readable or (), function, openapi, port, grpc=grpc
+    )
     if diff is not None and not add_changes(subject, environment, diff):
         result_console().print(
             f"no file of {printable(str(environment))} has changed since {printable(diff)}"

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine
 from peripety.testgen.subjects.command.function import FunctionSubject
 from peripety.testgen.subjects.command.subject import DEFAULT_TIMEOUT_SECONDS, CommandSubject
+from peripety.testgen.subjects.grpc_service.subject import GrpcSubject, RunningGrpcService
 from peripety.testgen.subjects.http_service.subject import ServiceSubject
 from peripety.testgen.subjects.policy import PolicySubject
 from peripety.testgen.subjects.scenario.subject import ScenarioSubject
@@ -133,6 +134,36 @@ def service(
     """
     options = _options(directory, environment, timeout_seconds)
     return SubjectChecks(ServiceSubject(openapi, port, argv, **options))
+
+
+def grpc_service(
+    argv: Sequence[str],
+    port: int,
+    address: str = "",
+    directory: str | os.PathLike[str] | None = None,
+    environment: Sequence[str] = (),
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+) -> SubjectChecks:
+    """Return checks of a gRPC service.
+
+    Args:
+        argv: the command that starts it.
+        port: the port at which it accepts connections.
+        address: `host:port` of a service that is running already, in place of the command; its state remains
+            after each test. Empty for the command.
+        directory: copied for each test; None for an empty one.
+        environment: as for a command.
+        timeout_seconds: the time limit of a test.
+
+    Raises:
+        FailedPreconditionError: the machine supports no fence, and `PERIPETY_TESTGEN_UNFENCED` is not true.
+        InvalidArgumentError: the directory cannot be copied for each test, or the service does not answer
+            reflection.
+    """
+    if address:
+        return SubjectChecks(RunningGrpcService(address, timeout_seconds))
+    options = _options(directory, environment, timeout_seconds)
+    return SubjectChecks(GrpcSubject(port, argv, **options))
 
 
 def function(

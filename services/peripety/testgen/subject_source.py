@@ -17,6 +17,7 @@ from peripety.testgen.subjects.command.subject import (
     DEFAULT_TIMEOUT_SECONDS,
     CommandSubject,
 )
+from peripety.testgen.subjects.grpc_service.subject import GrpcSubject
 from peripety.testgen.subjects.http_service.document import DEFAULT_PORT
 from peripety.testgen.subjects.http_service.subject import ServiceSubject
 from peripety.testgen.subjects.policy import PolicySubject
@@ -78,6 +79,7 @@ class CommandSpec:
             all public ones of `package.module`.
         openapi: the OpenAPI document of the HTTP service that it starts; empty for no service.
         port: the port of the service.
+        grpc: True if it starts a gRPC service.
         changes: the lines to test and to measure; None for whole files.
     """
 
@@ -91,6 +93,7 @@ class CommandSpec:
     openapi: str = ""
     port: int = DEFAULT_PORT
     changes: ProgramChanges | None = None
+    grpc: bool = False
 
 
 ResolvedSubject: TypeAlias = ScenarioDocument | PolicyDocument | CommandSpec
@@ -180,6 +183,8 @@ def _load_command(command: CommandSpec, task: str, *, unfenced: bool) -> Subject
     make: Callable[..., CommandSubject] = CommandSubject
     if command.function:
         make = partial(FunctionSubject, command.function)
+    elif command.grpc:
+        make = partial(GrpcSubject, command.port)
     elif command.openapi:
         make = partial(ServiceSubject, command.openapi, command.port)
     try:

@@ -108,6 +108,8 @@ LATE.timeout.FromSeconds(301)
         (command(environment={"A": "a\0"}), "subject.command.environment[A]"),
         (command(memory_bytes=1), "subject.command.memory_bytes"),
         ({"subject": pb.Subject(command=LATE)}, "subject.command.timeout"),
+        (command(grpc=True, openapi="a"), "subject.command.grpc"),
+        (command(grpc=True, function="a:b"), "subject.command.function"),
         (command(changes=pb.SubjectChanges()), "subject.command.changes.revision"),
         (command(changes=CHANGES), "subject.command.changes.files[0].lines[1]"),
     ],

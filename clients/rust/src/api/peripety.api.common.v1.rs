@@ -1527,6 +1527,12 @@ pub enum ErrorReason {
     ///
     /// Fix: Name a commit, a branch or a tag of the repository of the directory.
     NoSuchRevision = 813,
+    /// The gRPC service is not described by server reflection.
+    ///
+    /// Why: It does not start, is at another port, uses TLS, or does not enable reflection.
+    ///
+    /// Fix: Enable server reflection, and name the port (`--port`).
+    BadGrpcService = 814,
     /// A roll has an invalid kind, target or difficulty.
     ///
     /// Why: The engine cannot resolve it.
@@ -1756,6 +1762,7 @@ impl ErrorReason {
             Self::NothingChanged => "ERROR_REASON_NOTHING_CHANGED",
             Self::LinesNotMeasured => "ERROR_REASON_LINES_NOT_MEASURED",
             Self::NoSuchRevision => "ERROR_REASON_NO_SUCH_REVISION",
+            Self::BadGrpcService => "ERROR_REASON_BAD_GRPC_SERVICE",
             Self::RollInvalid => "ERROR_REASON_ROLL_INVALID",
             Self::SnapshotInvalid => "ERROR_REASON_SNAPSHOT_INVALID",
             Self::UnknownAction => "ERROR_REASON_UNKNOWN_ACTION",
@@ -1917,6 +1924,7 @@ impl ErrorReason {
             "ERROR_REASON_NOTHING_CHANGED" => Some(Self::NothingChanged),
             "ERROR_REASON_LINES_NOT_MEASURED" => Some(Self::LinesNotMeasured),
             "ERROR_REASON_NO_SUCH_REVISION" => Some(Self::NoSuchRevision),
+            "ERROR_REASON_BAD_GRPC_SERVICE" => Some(Self::BadGrpcService),
             "ERROR_REASON_ROLL_INVALID" => Some(Self::RollInvalid),
             "ERROR_REASON_SNAPSHOT_INVALID" => Some(Self::SnapshotInvalid),
             "ERROR_REASON_UNKNOWN_ACTION" => Some(Self::UnknownAction),

@@ -88,13 +88,16 @@ pub struct CommandSubject {
     /// its beginning, the path at which the service publishes it. Empty for a program that ends by itself.
     #[prost(string, tag = "8")]
     pub openapi: ::prost::alloc::string::String,
-    /// Port at which the service accepts connections, at 127.0.0.1; 0 for 8000.
+    /// Port at which the HTTP or gRPC service accepts connections, at 127.0.0.1; 0 for 8000.
     #[prost(int32, tag = "9")]
     pub port: i32,
     /// Lines of the working directory to test and to measure, in place of whole files; unset for whole files. Only for a
     /// program whose lines are measured.
     #[prost(message, optional, tag = "10")]
     pub changes: ::core::option::Option<SubjectChanges>,
+    /// True for a gRPC service that the program starts, without TLS and with server reflection.
+    #[prost(bool, tag = "11")]
+    pub grpc: bool,
 }
 /// Lines that have changed since a revision.
 #[derive(Clone, PartialEq, ::prost::Message)]

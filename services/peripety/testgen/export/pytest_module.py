@@ -227,6 +227,9 @@ class _ModuleWriter:
         if command.function:
             interpreter = f",\n    interpreter={arguments}" if command.argv else ""
             kind, arguments = "function", to_text_literal(command.function) + interpreter
+        elif command.grpc:
+            kind = "grpc_service"
+            arguments += f',\n    address=os.environ.get("ADDRESS", ""),\n    port={command.port}'
         elif command.openapi:
             kind = "service"
             arguments += f",\n    openapi={to_text_literal(command.openapi)},\n    port={command.port}"

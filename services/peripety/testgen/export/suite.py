@@ -45,6 +45,7 @@ class ExportedCommand:
             `package.module`.
         openapi: the OpenAPI document of the HTTP service that it starts; empty for no service.
         port: the port of the service.
+        grpc: True if it starts a gRPC service.
     """
 
     argv: tuple[str, ...]
@@ -54,6 +55,7 @@ class ExportedCommand:
     function: str = ""
     openapi: str = ""
     port: int = DEFAULT_PORT
+    grpc: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ def _to_exported_subject(subject: ResolvedSubject) -> ExportedSubject:
                 command.function,
                 command.openapi,
                 command.port,
+                command.grpc,
             )
             return ExportedSubject(SubjectKind.COMMAND, command=told)
 

@@ -271,8 +271,11 @@ def _command_from_proto(command: pb.CommandSubject, field: str) -> CommandSpec:
         f"{field}.function",
         f"is not package.module:name or package.module: {command.function[:_MAX_NAME_BYTES]}",
     )
+    reason = "excludes openapi and grpc; use one of them"
+    is_service = command.openapi or command.grpc
+    require_field(not (command.function and is_service), f"{field}.function", reason)
     reason = "excludes openapi; use one of them"
-    require_field(not (command.function and command.openapi), f"{field}.function", reason)
+    require_field(not (command.openapi and command.grpc), f"{field}.grpc", reason)
     _check_part(command.openapi, f"{field}.openapi")
     require_field(0 <= command.port <= _MAX_PORT, f"{field}.port", f"must be from 0 to {_MAX_PORT}")
     require_field(len(command.argv) <= _MAX_PARTS, f"{field}.argv", f"has more than {_MAX_PARTS} parts")
@@ -316,6 +319,7 @@ def _command_from_proto(command: pb.CommandSubject, field: str) -> CommandSpec:
         function=command.function,
         openapi=command.openapi,
         port=command.port or DEFAULT_PORT,
+        grpc=command.grpc,
         changes=_changes_from_proto(command.changes, f"{field}.changes")
         if command.HasField("changes")
         else None,

@@ -897,6 +897,12 @@ const (
 	//
 	// Fix: Name a commit, a branch or a tag of the repository of the directory.
 	ErrorReason_ERROR_REASON_NO_SUCH_REVISION ErrorReason = 813
+	// The gRPC service is not described by server reflection.
+	//
+	// Why: It does not start, is at another port, uses TLS, or does not enable reflection.
+	//
+	// Fix: Enable server reflection, and name the port (`--port`).
+	ErrorReason_ERROR_REASON_BAD_GRPC_SERVICE ErrorReason = 814
 	// A roll has an invalid kind, target or difficulty.
 	//
 	// Why: The engine cannot resolve it.
@@ -1121,6 +1127,7 @@ var (
 		811:  "ERROR_REASON_NOTHING_CHANGED",
 		812:  "ERROR_REASON_LINES_NOT_MEASURED",
 		813:  "ERROR_REASON_NO_SUCH_REVISION",
+		814:  "ERROR_REASON_BAD_GRPC_SERVICE",
 		901:  "ERROR_REASON_ROLL_INVALID",
 		902:  "ERROR_REASON_SNAPSHOT_INVALID",
 		903:  "ERROR_REASON_UNKNOWN_ACTION",
@@ -1277,6 +1284,7 @@ var (
 		"ERROR_REASON_NOTHING_CHANGED":               811,
 		"ERROR_REASON_LINES_NOT_MEASURED":            812,
 		"ERROR_REASON_NO_SUCH_REVISION":              813,
+		"ERROR_REASON_BAD_GRPC_SERVICE":              814,
 		"ERROR_REASON_ROLL_INVALID":                  901,
 		"ERROR_REASON_SNAPSHOT_INVALID":              902,
 		"ERROR_REASON_UNKNOWN_ACTION":                903,
@@ -1324,7 +1332,7 @@ var File_peripety_api_common_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_peripety_api_common_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	")peripety/api/common/v1/error_reason.proto\x12\x16peripety.api.common.v1*\xa5+\n" +
+	")peripety/api/common/v1/error_reason.proto\x12\x16peripety.api.common.v1*\xc9+\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dERROR_REASON_INVALID_ARGUMENT\x10\x01\x12\x1a\n" +
@@ -1467,7 +1475,8 @@ const file_peripety_api_common_v1_error_reason_proto_rawDesc = "" +
 	"!ERROR_REASON_BAD_OPENAPI_DOCUMENT\x10\xaa\x06\x12!\n" +
 	"\x1cERROR_REASON_NOTHING_CHANGED\x10\xab\x06\x12$\n" +
 	"\x1fERROR_REASON_LINES_NOT_MEASURED\x10\xac\x06\x12\"\n" +
-	"\x1dERROR_REASON_NO_SUCH_REVISION\x10\xad\x06\x12\x1e\n" +
+	"\x1dERROR_REASON_NO_SUCH_REVISION\x10\xad\x06\x12\"\n" +
+	"\x1dERROR_REASON_BAD_GRPC_SERVICE\x10\xae\x06\x12\x1e\n" +
 	"\x19ERROR_REASON_ROLL_INVALID\x10\x85\a\x12\"\n" +
 	"\x1dERROR_REASON_SNAPSHOT_INVALID\x10\x86\a\x12 \n" +
 	"\x1bERROR_REASON_UNKNOWN_ACTION\x10\x87\a\x12\x1d\n" +

@@ -786,11 +786,13 @@ type CommandSubject struct {
 	// The OpenAPI document of an HTTP service that the program starts: a file of the working directory, or, with a slash at
 	// its beginning, the path at which the service publishes it. Empty for a program that ends by itself.
 	Openapi string `protobuf:"bytes,8,opt,name=openapi,proto3" json:"openapi,omitempty"`
-	// Port at which the service accepts connections, at 127.0.0.1; 0 for 8000.
+	// Port at which the HTTP or gRPC service accepts connections, at 127.0.0.1; 0 for 8000.
 	Port int32 `protobuf:"varint,9,opt,name=port,proto3" json:"port,omitempty"`
 	// Lines of the working directory to test and to measure, in place of whole files; unset for whole files. Only for a
 	// program whose lines are measured.
-	Changes       *SubjectChanges `protobuf:"bytes,10,opt,name=changes,proto3" json:"changes,omitempty"`
+	Changes *SubjectChanges `protobuf:"bytes,10,opt,name=changes,proto3" json:"changes,omitempty"`
+	// True for a gRPC service that the program starts, without TLS and with server reflection.
+	Grpc          bool `protobuf:"varint,11,opt,name=grpc,proto3" json:"grpc,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -893,6 +895,13 @@ func (x *CommandSubject) GetChanges() *SubjectChanges {
 		return x.Changes
 	}
 	return nil
+}
+
+func (x *CommandSubject) GetGrpc() bool {
+	if x != nil {
+		return x.Grpc
+	}
+	return false
 }
 
 // Lines that have changed since a revision.
@@ -4591,7 +4600,7 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\n" +
 	"file_count\x18\x06 \x01(\x05R\tfileCount\x12\x1b\n" +
 	"\tcpu_count\x18\a \x01(\x05R\bcpuCount\x12!\n" +
-	"\fmemory_bytes\x18\b \x01(\x03R\vmemoryBytes\"\xf9\x03\n" +
+	"\fmemory_bytes\x18\b \x01(\x03R\vmemoryBytes\"\x8d\x04\n" +
 	"\x0eCommandSubject\x12\x12\n" +
 	"\x04argv\x18\x01 \x03(\tR\x04argv\x12+\n" +
 	"\x11working_directory\x18\x02 \x01(\tR\x10workingDirectory\x12Z\n" +
@@ -4603,7 +4612,8 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\aopenapi\x18\b \x01(\tR\aopenapi\x12\x12\n" +
 	"\x04port\x18\t \x01(\x05R\x04port\x12A\n" +
 	"\achanges\x18\n" +
-	" \x01(\v2'.peripety.api.testgen.v1.SubjectChangesR\achanges\x1a>\n" +
+	" \x01(\v2'.peripety.api.testgen.v1.SubjectChangesR\achanges\x12\x12\n" +
+	"\x04grpc\x18\v \x01(\bR\x04grpc\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"h\n" +

@@ -30,6 +30,7 @@ from peripety.errors import InvalidArgumentError
 from peripety.testgen.subjects.command import function_survey, probe, survey
 from peripety.testgen.subjects.command.python_mutants import PythonModule
 from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, ProcessOutput
+from peripety.testgen.subjects.grpc_service import calls
 from peripety.testgen.subjects.http_service import exchange
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ MEASURING_PATHS = (
     Path(survey.__file__),
     Path(function_survey.__file__),
     Path(exchange.__file__),
+    Path(calls.__file__),
     _COVERAGE_DIRECTORY,
     _HYPOTHESIS_DIRECTORY,
 )

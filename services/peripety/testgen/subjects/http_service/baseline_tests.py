@@ -39,7 +39,7 @@ _MAX_NAME_CHARACTERS = 50
 
 
 @dataclass(frozen=True)
-class _Request:
+class ServiceRequest:
     """A request of an operation by its parts.
 
     Attributes:
@@ -103,7 +103,7 @@ class ServiceTests:
 
     def __iter__(self) -> Iterator[DraftTest]:
         """Yield all tests: with a source, those that fail first; then those of current responses."""
-        met, left = [], iter(_round_robin(map(self._sourced_tests, self._document.operations)))
+        met, left = [], iter(round_robin(map(self._sourced_tests, self._document.operations)))
         until = time.monotonic() + _SECONDS
         for test in left:
             if self._meets(test):
@@ -112,13 +112,13 @@ class ServiceTests:
                 yield test
             if time.monotonic() > until:
                 break
-        observed = _round_robin(map(self._observed_tests, self._document.operations))
+        observed = round_robin(map(self._observed_tests, self._document.operations))
         rows = zip_longest(chain(met, left), observed)
         yield from (test for row in rows for test in row if test is not None)
 
     # requests
 
-    def _usual_request(self, operation: Operation) -> _Request:
+    def _usual_request(self, operation: Operation) -> ServiceRequest:
         """Return a request that the document allows, after one that creates what it is about."""
         values = {
             (one.place, one.name): own[0]
@@ -126,9 +126,9 @@ class ServiceTests:
             if one.is_required and (own := valid_values(one.schema))
         }
         bodies = [] if operation.body is None else valid_values(operation.body)
-        return _Request(operation, values, bodies[0] if bodies else None, bool(bodies))
+        return ServiceRequest(operation, values, bodies[0] if bodies else None, bool(bodies))
 
-    def _request_of_created(self, operation: Operation) -> _Request | None:
+    def _request_of_created(self, operation: Operation) -> ServiceRequest | None:
         """Return a request about what another operation has created; None if no operation creates it."""
         request = self._requests[operation.name]
         head, separator, last = operation.path.partition("/{")
@@ -162,7 +162,7 @@ class ServiceTests:
         yield from self._tests_of_examples(operation, created or usual)
         yield from islice(self._tests_of_violations(operation, created or usual), _MAX_VIOLATIONS)
 
-    def _tests_of_created(self, operation: Operation, created: _Request) -> Iterator[DraftTest]:
+    def _tests_of_created(self, operation: Operation, created: ServiceRequest) -> Iterator[DraftTest]:
         creating = self._document.find_operation(created.setup[0]["method"], created.setup[0]["path"])
         name = "" if creating is None else creating.name
         is_direct = operation.path.count("{") == 1 and operation.path.endswith("}")
@@ -184,13 +184,13 @@ class ServiceTests:
             request = created.to_request(self._document)
             yield self._test("after_creation", (*created.setup, request), citation, "integration", created)
 
-    def _test_of_safety(self, operation: Operation, usual: _Request) -> DraftTest:
+    def _test_of_safety(self, operation: Operation, usual: ServiceRequest) -> DraftTest:
         first = usual.to_request(self._document)
         second = {**first, "response": f"{{$response.{len(usual.setup) + 1}.body}}"}
         law = f"law: {operation.name} changes nothing, so a second one gives the same (RFC 9110, 9.2.1)"
         return self._test("gives_the_same", (*usual.setup, first, second), law, "correctness", usual)
 
-    def _tests_of_examples(self, operation: Operation, usual: _Request) -> Iterator[DraftTest]:
+    def _tests_of_examples(self, operation: Operation, usual: ServiceRequest) -> Iterator[DraftTest]:
         for status, given, answer in operation.examples:
             if given is None and operation.body is not None:
                 continue
@@ -203,21 +203,21 @@ class ServiceTests:
             if operation.method != "GET" or not usual.values:
                 yield self._test("example", (*usual.setup, sent), citation, "correctness", request)
 
-    def _tests_of_violations(self, operation: Operation, usual: _Request) -> Iterator[DraftTest]:
+    def _tests_of_violations(self, operation: Operation, usual: ServiceRequest) -> Iterator[DraftTest]:
         """Yield requests that break the document, which the service must reject."""
         if not any(status.startswith(("4", "default")) for status in operation.responses):
             return
         rows = [self._parameter_violations(one, usual) for one in operation.parameters]
         if operation.body is not None and operation.is_body_required:
             rows.append(self._body_violations(operation.body, usual))
-        for pointer, request in _round_robin(rows):
+        for pointer, request in round_robin(rows):
             citation = self._cite(operation, pointer)
             sent = request.to_request(self._document, status="4XX")
             yield self._test(f"rejects_{pointer}", (*request.setup, sent), citation, "boundary", request)
 
     def _parameter_violations(
-        self, parameter: OperationParameter, usual: _Request
-    ) -> Iterator[tuple[str, _Request]]:
+        self, parameter: OperationParameter, usual: ServiceRequest
+    ) -> Iterator[tuple[str, ServiceRequest]]:
         key = parameter.place, parameter.name
         pointer = f"{parameter.pointer} ({parameter.name})"
         if parameter.is_required and parameter.place != "path":
@@ -232,7 +232,9 @@ class ServiceTests:
             if not is_text and not isinstance(value, dict | list) and value != "":
                 yield f"{pointer}{keyword}", replace(usual, values={**usual.values, key: value})
 
-    def _body_violations(self, schema: Mapping[str, Any], usual: _Request) -> Iterator[tuple[str, _Request]]:
+    def _body_violations(
+        self, schema: Mapping[str, Any], usual: ServiceRequest
+    ) -> Iterator[tuple[str, ServiceRequest]]:
         for keyword, value in invalid_values(schema):
             yield f"/requestBody{keyword}", replace(usual, body=value, has_body=True)
 
@@ -249,13 +251,16 @@ class ServiceTests:
                 part["status"] = str(one["status"])
                 # A body that differs in each run, such as one with a time, is not expected.
                 part["response"] = one["body"] if one["body"] and one["body"] == other["body"] else None
-            category = "correctness" if first[-1]["status"] < 400 else "boundary"  # noqa: PLR2004 - errors of HTTP
+            category = "correctness" if self._is_success(first[-1]["status"]) else "boundary"
             yield self._test("answers", sent, "", category, request)
 
-    def _boundary_requests(self, operation: Operation, usual: _Request) -> Iterator[_Request]:
+    def _is_success(self, status: Any) -> bool:
+        return bool(status < 400)  # noqa: PLR2004 - errors of HTTP
+
+    def _boundary_requests(self, operation: Operation, usual: ServiceRequest) -> Iterator[ServiceRequest]:
         """Yield the usual request, and those that differ from it in one value."""
         yield usual
-        rows: list[Iterator[_Request]] = []
+        rows: list[Iterator[ServiceRequest]] = []
         for one in operation.parameters:
             key = one.place, one.name
             if one.place != "path" or not usual.setup:
@@ -265,7 +270,7 @@ class ServiceTests:
         if operation.body is not None:
             bodies = valid_values(operation.body)[1:]
             rows.append(replace(usual, body=body, has_body=True) for body in bodies)
-        yield from _round_robin(rows)
+        yield from round_robin(rows)
 
     def _cite(self, operation: Operation, what: str) -> str:
         return f"{self._document.name}: {operation.name} {what}"
@@ -276,7 +281,7 @@ class ServiceTests:
         requests: Sequence[Mapping[str, Any]],
         source: str,
         category: str,
-        request: _Request,
+        request: ServiceRequest,
     ) -> DraftTest:
         shown = "; ".join(
             " ".join(filter(None, (one["method"], one["path"], one["body"]))) for one in requests
@@ -293,7 +298,7 @@ class ServiceTests:
         )
 
 
-def _round_robin(rows: Iterable[Iterator[Any]]) -> Iterator[Any]:
+def round_robin(rows: Iterable[Iterator[Any]]) -> Iterator[Any]:
     """Yield the first of each row, then the second ones."""
     return (one for row in zip_longest(*rows) for one in row if one is not None)
 

@@ -1,8 +1,9 @@
 """Exchange with a service, inside the sandbox: start it, send requests, and write the responses to a file.
 
 Usage: `python exchange.py DESCRIPTOR PROGRAM [ARGUMENT...]`. The file descriptor holds a JSON object, the
-job: `port`, `seconds` and `requests`. Of the program that is measured, `begin` sends the requests from a
-thread inside of it. Its process ends after the last response.
+job: `port`, `seconds` and `requests`, and for gRPC `grpc` with the `script` and the `descriptors` of
+`GrpcCalls`. Of the program that is measured, `begin` sends the requests from a thread inside of it. Its
+process ends after the last response.
 
 It runs in the interpreter of the program, so it imports the standard library only.
 """
@@ -11,7 +12,9 @@ from __future__ import annotations
 
 import atexit
 import base64
+import functools
 import http.client
+import importlib.util
 import json
 import os
 import re
@@ -66,24 +69,66 @@ def _write_result(directory: str, result: Any) -> None:
 
 def _exchange(job: Any, is_running: Any) -> dict[str, Any]:
     until = time.monotonic() + float(job["seconds"])
-    while not _accepts(job["port"]):
+    while not _accepts(_HOST, job["port"]):
         if not is_running():
             return {"error": "it ended before it accepted a connection", "responses": []}
         if time.monotonic() > until:
             return {"error": f"it accepts no connection on port {job['port']}", "responses": []}
         time.sleep(_WAITING_SECONDS)
+    return send_requests(job, _HOST, until)
+
+
+def send_requests(job: Any, host: str, until: float) -> dict[str, Any]:
+    """Send the requests of a job to a service that is running, until one gets no response.
+
+    Args:
+        job: the job.
+        host: the host of the service.
+        until: the time limit, as of the monotonic clock.
+
+    Returns:
+        `responses`, and `error`, which is empty for none; for gRPC without descriptors also `service`.
+    """
     responses: list[Any] = []
-    for request in job["requests"]:
-        try:
-            responses.append(_send(job["port"], request, responses, until))
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            return {"error": f"no response: {type(error).__name__}: {error}", "responses": responses}
-    return {"error": "", "responses": responses}
-
-
-def _accepts(port: int) -> bool:
+    told: dict[str, Any] = {}
+    calls = None
     try:
-        with socket.create_connection((_HOST, port), 1.0) as connection:
+        if job.get("grpc"):
+            calls = _load_calls(job["grpc"]["script"])(f"{host}:{job['port']}", job["grpc"]["descriptors"])
+            if not job["grpc"]["descriptors"]:
+                told["service"] = calls.describe()
+        for request in job["requests"]:
+            send = _send if calls is None else functools.partial(_send_call, calls)
+            responses.append(send(job["port"], request, responses, until))
+    except (OSError, ValueError, ImportError, http.client.HTTPException) as error:
+        return {"error": f"no response: {type(error).__name__}: {error}", "responses": responses}
+    finally:
+        if calls is not None:
+            calls.close()
+    return {**told, "error": "", "responses": responses}
+
+
+def _load_calls(script: str) -> Any:
+    """Load the class of calls under a name that no program uses."""
+    spec = importlib.util.spec_from_file_location("_peripety_calls", script)
+    assert spec is not None and spec.loader is not None  # noqa: S101, PT018 - the file exists
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.GrpcCalls
+
+
+def _send_call(calls: Any, _port: int, request: Any, responses: list[Any], until: float) -> dict[str, Any]:
+    bodies = [base64.b64decode(one["body"]).decode(errors="replace") for one in responses]
+    path, body = (resolve_expressions(request[name] or "", bodies) for name in ("path", "body"))
+    headers = [(one["name"].lower(), resolve_expressions(one["value"], bodies)) for one in request["headers"]]
+    status, details, data = calls.send(path, body, headers, until)
+    told = base64.b64encode((data if status == "OK" else details).encode()).decode()
+    return {"status": status, "type": "", "location": "", "body": told}
+
+
+def _accepts(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), 1.0) as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
             return True
     except OSError:

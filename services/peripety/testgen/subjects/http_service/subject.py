@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import sys
 import tempfile
 from functools import cached_property
@@ -20,6 +21,7 @@ from peripety.errors import Finding, InvalidArgumentError
 from peripety.testgen.subjects.command.python_program import ProgramInput
 from peripety.testgen.subjects.command.sandbox import installation_paths
 from peripety.testgen.subjects.command.subject import CommandSubject
+from peripety.testgen.subjects.grpc_service import calls
 from peripety.testgen.subjects.http_service import exchange
 from peripety.testgen.subjects.http_service.baseline_tests import ServiceTests
 from peripety.testgen.subjects.http_service.document import METHODS, Operation, ServiceDocument, to_request
@@ -105,15 +107,21 @@ class ServiceSubject(CommandSubject):
 
     body_schema: Mapping[str, Any] = _BODY_SCHEMA
     _is_service = True
+    _exchange_options: tuple[str, ...] = ("-I", "-S")
+    _status_pattern = re.compile(r"\d(?:\d\d|\dX|XX)", re.IGNORECASE)
+    _status_examples = "404 or 4XX"
 
     def __init__(self, openapi: str, port: int, argv: Sequence[str], **options: Any) -> None:
         self._port = port
-        paths = (*installation_paths(Path(sys.executable)), exchange.__file__)
+        paths = (*installation_paths(Path(sys.executable)), exchange.__file__, calls.__file__)
         super().__init__(argv, **{**options, "readable": [*options.get("readable", ()), *map(Path, paths)]})
-        self._document = ServiceDocument(self._read_document(openapi), openapi)
+        self._document = self._load_document(openapi)
         if self._program is not None:
             # The start is the same for all tests, and each mutant of it would be run with each of them.
             self._program.leave_out(self._input_of({}))
+
+    def _load_document(self, openapi: str) -> ServiceDocument:
+        return ServiceDocument(self._read_document(openapi), openapi)
 
     def _read_document(self, openapi: str) -> bytes:
         if openapi.startswith("/"):
@@ -183,8 +191,9 @@ class ServiceSubject(CommandSubject):
             if len(path) + len((request.get("body") or "").encode(errors="replace")) > _MAX_REQUEST_BYTES:
                 yield Finding("BODY_INVALID", place, f"has more than {_MAX_REQUEST_BYTES} bytes")
             wanted = request.get("status")
-            if wanted is not None and not (len(wanted) == 3 and wanted.upper().rstrip("X").isdecimal()):  # noqa: PLR2004 - digits
-                yield Finding("BODY_INVALID", f"{place}/status", "is not a status such as 404 or 4XX")
+            if wanted is not None and not self._status_pattern.fullmatch(wanted):
+                message = f"is not a status such as {self._status_examples}"
+                yield Finding("BODY_INVALID", f"{place}/status", message)
 
     def soundness(self, test: TestCase) -> Sequence[Finding]:
         """Return `STUB` for a test without a source that requires no status and no body."""
@@ -236,20 +245,21 @@ class ServiceSubject(CommandSubject):
         with tempfile.TemporaryFile(prefix="peripety-") as job:
             job.write(json.dumps(self._job_of(body)).encode())
             job.seek(0)
-            argv = (sys.executable, "-I", "-S", exchange.__file__, str(job.fileno()), *self._argv)
+            options = self._exchange_options
+            argv = (sys.executable, *options, exchange.__file__, str(job.fileno()), *self._argv)
             output = self._sandbox.run(argv, read_back=(exchange.RESULT,), descriptors=(job.fileno(),))
         return self._redact(output)
 
     def _unmet_expectations(self, test: TestCase, output: ProcessOutput) -> Iterator[Finding]:
         body = test.body or {}
-        told = _result_of(output)
+        told = result_of(output)
         responses = self._responses_of(output)
         bodies = [one["body"] for one in responses]
         requests = body.get("requests") or ()
         for index, (request, response) in enumerate(zip(requests, responses, strict=False)):
             place = f"/requests/{index}"
             wanted, status = request.get("status"), str(response["status"])
-            if wanted is not None and not _has_status(wanted, status):
+            if wanted is not None and not self._has_status(wanted, status):
                 message = f"the status is {status}; expected {wanted}"
                 yield Finding("EXPECTATION_NOT_MET", f"{place}/status", message)
             expected = request.get("response")
@@ -260,6 +270,9 @@ class ServiceSubject(CommandSubject):
         if len(responses) < len(requests):
             reason = told.get("error") or "the service ended"
             yield Finding("EXPECTATION_NOT_MET", f"/requests/{len(responses)}", f"no response: {reason}")
+
+    def _has_status(self, wanted: str, status: str) -> bool:
+        return all(sign in {"X", digit} for sign, digit in zip(wanted.upper(), status, strict=True))
 
     def _breaches(self, body: Mapping[str, Any], output: ProcessOutput) -> Iterator[Finding]:
         """Yield what the responses do against the document."""
@@ -273,7 +286,7 @@ class ServiceSubject(CommandSubject):
     def _responses_of(self, output: ProcessOutput) -> Sequence[Mapping[str, Any]]:
         return [
             {**one, "body": self._redactor.redact(base64.b64decode(one["body"])).decode(errors="replace")}
-            for one in _result_of(output).get("responses", ())
+            for one in result_of(output).get("responses", ())
         ]
 
     def _operation_of(self, request: Mapping[str, Any]) -> Operation | None:
@@ -285,7 +298,7 @@ class ServiceSubject(CommandSubject):
         for response in self._responses_of(output):
             shown = response["body"][:_MAX_SHOWN_BODY]
             lines.append(f"{response['status']} {response['type']} {shown}".rstrip())
-        error = _result_of(output).get("error", "the service did not answer in time")
+        error = result_of(output).get("error", "the service did not answer in time")
         if error:
             complaints = output.stderr.decode(errors="replace").strip()[-_MAX_SHOWN_BODY:]
             lines.append(f"{error} {complaints}".rstrip())
@@ -298,7 +311,7 @@ class ServiceSubject(CommandSubject):
         for request, response in pairs:
             body = response["body"] if request.get("response") is not None else ""
             parts.append(f"{response['status']} {response['type']} {body}")
-        return sha256("\n".join([*parts, str(_result_of(output).get("error"))]).encode()).hexdigest()
+        return sha256("\n".join([*parts, str(result_of(output).get("error"))]).encode()).hexdigest()
 
     def _covered_targets(self, body: Mapping[str, Any], output: ProcessOutput) -> frozenset[str]:
         covered = set(super()._covered_targets(body, output))
@@ -311,16 +324,13 @@ class ServiceSubject(CommandSubject):
         return frozenset(covered & {target.target_id for target in self.targets})
 
 
-def _result_of(output: ProcessOutput) -> Mapping[str, Any]:
+def result_of(output: ProcessOutput) -> Mapping[str, Any]:
+    """Return the result of an exchange."""
     written = output.files.get(exchange.RESULT)
     try:
         return dict(json.loads(written)) if written else {}
     except ValueError:
         return {}
-
-
-def _has_status(wanted: str, status: str) -> bool:
-    return all(sign in {"X", digit} for sign, digit in zip(wanted.upper(), status, strict=True))
 
 
 def _has_content(body: str, wanted: str, bodies: list[str]) -> bool:

@@ -1043,6 +1043,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Name a commit, a branch or a tag of the repository of the directory.
     """
+    ERROR_REASON_BAD_GRPC_SERVICE: _ErrorReason.ValueType  # 814
+    """The gRPC service is not described by server reflection.
+
+    Why: It does not start, is at another port, uses TLS, or does not enable reflection.
+
+    Fix: Enable server reflection, and name the port (`--port`).
+    """
     ERROR_REASON_ROLL_INVALID: _ErrorReason.ValueType  # 901
     """Group: Engine
 
@@ -2173,6 +2180,13 @@ ERROR_REASON_NO_SUCH_REVISION: ErrorReason.ValueType  # 813
 Why: The directory is not in a Git repository, Git is not installed, or the repository does not have the revision.
 
 Fix: Name a commit, a branch or a tag of the repository of the directory.
+"""
+ERROR_REASON_BAD_GRPC_SERVICE: ErrorReason.ValueType  # 814
+"""The gRPC service is not described by server reflection.
+
+Why: It does not start, is at another port, uses TLS, or does not enable reflection.
+
+Fix: Enable server reflection, and name the port (`--port`).
 """
 ERROR_REASON_ROLL_INVALID: ErrorReason.ValueType  # 901
 """Group: Engine

@@ -449,6 +449,7 @@ class CommandSubject(_message.Message):
     OPENAPI_FIELD_NUMBER: _builtins.int
     PORT_FIELD_NUMBER: _builtins.int
     CHANGES_FIELD_NUMBER: _builtins.int
+    GRPC_FIELD_NUMBER: _builtins.int
     working_directory: _builtins.str
     """Working directory on the server; empty for an empty temporary one."""
     memory_bytes: _builtins.int
@@ -463,7 +464,9 @@ class CommandSubject(_message.Message):
     its beginning, the path at which the service publishes it. Empty for a program that ends by itself.
     """
     port: _builtins.int
-    """Port at which the service accepts connections, at 127.0.0.1; 0 for 8000."""
+    """Port at which the HTTP or gRPC service accepts connections, at 127.0.0.1; 0 for 8000."""
+    grpc: _builtins.bool
+    """True for a gRPC service that the program starts, without TLS and with server reflection."""
     @_builtins.property
     def argv(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The program and its arguments. With `function`, the Python interpreter and its options; empty for the one of the
@@ -503,10 +506,11 @@ class CommandSubject(_message.Message):
         openapi: _builtins.str = ...,
         port: _builtins.int = ...,
         changes: Global___SubjectChanges | None = ...,
+        grpc: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "changes", b"changes", "environment", b"environment", "function", b"function", "memory_bytes", b"memory_bytes", "openapi", b"openapi", "port", b"port", "readable_paths", b"readable_paths", "timeout", b"timeout", "working_directory", b"working_directory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "changes", b"changes", "environment", b"environment", "function", b"function", "grpc", b"grpc", "memory_bytes", b"memory_bytes", "openapi", b"openapi", "port", b"port", "readable_paths", b"readable_paths", "timeout", b"timeout", "working_directory", b"working_directory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,1 @@
+"""gRPC services as subjects, by their reflection."""
