@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.plots.cast import group_phrase
-from peripety.author.plots.noun_phrases import build_phrase, person_phrase
+from peripety.author.plots.noun_phrases import NounPhrase, build_phrase, person_phrase
 from peripety.author.plots.phrases import fill_phrase, join_list
 from peripety.author.plots.slots import address_words, choose_supply
-from peripety.author.text_analysis.phrases import Goal
+from peripety.author.text_analysis.phrases import Goal, Phrase
 from peripety.author.text_analysis.sides import AGAINST
 from peripety.author.text_analysis.tagging import tag_words
 from peripety.author.text_analysis.words import load_grammars
@@ -23,9 +23,8 @@ from peripety.author.text_analysis.words import load_grammars
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.author.plots.noun_phrases import NounPhrase
     from peripety.author.plots.phrases import Slots
-    from peripety.author.text_analysis.phrases import Person, Phrase
+    from peripety.author.text_analysis.phrases import Person
     from peripety.author.text_analysis.reading import Reading
     from peripety.author.text_analysis.words import Word
 
@@ -75,6 +74,11 @@ def _give_goal(
     # An event is what has to be ready.
     phrases = ((one, build_phrase(one, reading.language)) for one in reading.others)
     target = next((one for one, phrase in phrases if phrase and phrase == words.get("guest")), None)
+    asked = words.get("refuser")
+    if isinstance(asked, NounPhrase):
+        target = Phrase(
+            asked.bare, asked.bare.split(" ")[-1], asked.is_plural, is_proper=asked.is_name, sense="person"
+        )
     return replace(reading, pattern=pattern, goal=Goal(kind, target, text, is_implied=True))
 
 
@@ -115,6 +119,10 @@ def _list_candidates(
     phrase = build_phrase(event, reading.language) if event is not None else None
     if phrase is not None:
         yield "make_ready", "guest", {"guest": phrase}
+    refuser = next((person for person in reading.people if person.refusal), None)
+    asked = phrase_of(refuser, reading.language) if refuser is not None else None
+    if refuser is not None and asked is not None:
+        yield "win_over", "refused", {"refuser": asked, "refused": refuser.refusal}
     words = _collect_words(reading, common)
     ranked = [*reading.pattern_scores.items(), ("", 0.0)]
     (best, score), (_, second) = (*ranked, ("", 0.0))[:2]
@@ -215,7 +223,10 @@ def _find_event(reading: Reading) -> Phrase | None:
 def _is_subject(noun: str, verbs: frozenset[str], words: Sequence[Word]) -> bool:
     """Return True if one of some verbs follows a noun."""
     for place, word in enumerate(words):
-        after = words[place + 1 : place + 1 + _NEAR]
+        after = [*takewhile(lambda one: one.tag not in ("end", "mark"), words[place + 1 : place + 2 + _NEAR])]
+        if any(one.tag in ("prep", "to") and then.tag == "verb" for one, then in pairwise(after)):
+            # It begins to do something.
+            continue
         is_same = noun.casefold() in (word.lemma.casefold(), word.low)
         if is_same and any(one.lemma in verbs or one.low in verbs for one in after):
             return True

@@ -74,8 +74,12 @@ _REQUEST_LEAD = re.compile(
 """Words of a request before the text of a story."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _ACTOR = re.compile(
-    r"(?i)(play as )?(an? [^,.;]{3,48}?) (?:(that|who) )?(must|has to|needs to|wants to|tries to)\b"
+    r"(?i)(play as )?(an? [^,.;]{3,48}?)(?:, led by (?:you|me|us),)? (?:(that|who) )?"
+    r"(must|has to|needs to|wants to|tries to)\b"
 )
+_DUTY = re.compile(r"(?i)\b(?:must|has to|needs to|wants to|tries to|should)\s*$")
+_YOU = re.compile(r"(?i)\byou\b")
+_LED_BY = re.compile(r"(?i)\bled by (?:you|me|us)\b")
 _ACTING = {"has to": "have to", "needs to": "need to", "wants to": "want to", "tries to": "try to"}
 _PLAYER = re.compile(r"(?:^|[.;,:] )(?:You are (an? .+?)(?=,| who | that | and |[.;])|As (an? .+?),? you\b)")
 _THIRD_PERSON = re.compile(r"\b(?:his|her|its|their)\b(?= [a-z])")
@@ -227,6 +231,7 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         and goal.object.sense not in _NO_THINGS
         and goal.object.sense not in texts.get("unfit_objects", ())
         and not _is_awaited(goal, reading)
+        and not _is_averted(goal, reading)
     )
     is_theirs = "other" if texts.get("object_is_own") else None
     goals = [build_phrase(goal.object, reading.language)] if is_thing and goal and goal.object else []
@@ -247,6 +252,9 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
     foes = [*_list_foes(reading)] if texts.get("danger_may_be_person") and not quotes else []
     dangers = [build_phrase(danger, reading.language) for danger in _list_dangers(reading)]
     wishes = [_wish_phrase(reading, common)] if texts.get("danger_may_be_person") and not quotes else []
+    is_averted = goal is not None and _is_averted(goal, reading)
+    averted = [build_phrase(goal.object, reading.language)] if is_averted and goal and goal.object else []
+    dangers = [*(one for one in averted if texts.get("danger_may_be_person")), *dangers]
     ranked = [*foes, *dangers] if texts.get("danger_is_person") else [*dangers, *foes]
     put("danger", [*ranked, *wishes])
     owned = [
@@ -331,6 +339,13 @@ def _is_kept(supply: Phrase, reading: Reading) -> bool:
     near = words[max(place - _NEAR, 0) : place + _NEAR + 1] if place >= 0 else []
     signs = [grammar.words("things", name) for name in ("stock", "lasting", "none")]
     return any(word in sign for word in near for sign in signs)
+
+
+def _is_averted(goal: Goal, reading: Reading) -> bool:
+    """Return True if the object of a goal is what threatens the player: "prevent the thing"."""
+    grammar = load_grammars().get(reading.language)
+    is_averting = grammar is not None and goal.verb in grammar.words("goals", "averting")
+    return is_averting and goal.object is not None and goal.object.sense not in PERSONAL
 
 
 def _is_awaited(goal: Goal, reading: Reading) -> bool:
@@ -485,9 +500,19 @@ def _goal_text(reading: Reading, common: Mapping[str, Any], *, quotes: bool) -> 
     turned = turned.removesuffix(".")
     # An act of the player on all of "us" is about the others, too.
     turned = _OWN_OBJECT.sub(r"\1 everyone", turned) if language == "en" else turned
+    if language == "en" and goal.object is not None and _is_of_third_person(reading.text, goal.text):
+        turned = _turn_third_person(turned)
     if language == "de" and _starts_with_noun(turned):
         return turned
     return turned[:1].lower() + turned[1:]
+
+
+def _is_of_third_person(text: str, goal: str) -> bool:
+    """Return True if the player is a third person in the sentence of an English goal: "a group must ..."."""
+    before, found, _ = text.partition(goal)
+    subject = _LED_BY.sub("", _SENTENCE_END.split(before)[-1])
+    has_duty = _DUTY.search(subject) is not None
+    return bool(found) and has_duty and not _ADDRESS_WORD.search(subject) and not _YOU.search(subject)
 
 
 def _starts_with_noun(text: str) -> bool:

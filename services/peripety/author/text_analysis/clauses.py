@@ -116,16 +116,25 @@ class ClauseReader:
         text = " ".join([*(word.low for word in chunk.nouns[:-1]), chunk.head.lemma]) if chunk.nouns else ""
         if self._grammar.code != "en":
             gap = "" if self._grammar.code == "zh" else " "
-            text = gap.join(word.text for word in chunk.nouns)
+            head = chunk.head.lemma if self._grammar.code == "es" and chunk.is_plural else chunk.head.text
+            text = gap.join([*(word.text for word in chunk.nouns[:-1]), head]) if chunk.nouns else ""
         if group and chunk.of is not None and chunk.of.nouns:
             text = f"{text} of {chunk.of.head.low}"
-        self.role = Person(chunk.name, text, is_group=group or chunk.is_plural, count=int(chunk.count or 1))
+        self.role = Person(
+            chunk.name,
+            text,
+            is_group=group or chunk.is_plural,
+            count=int(chunk.count or 1),
+            is_plural=chunk.is_plural,
+        )
 
     def find_aims(self) -> list[Aim]:
         """Return all verbs that may be the goal, in order."""
         aims: list[Aim] = []
         for place, word in enumerate(self._words):
-            dull = word.lemma in self._grammar.words("goals", "dull") and not self._asks(place)
+            dull = word.lemma in self._grammar.words("goals", "dull") and not (
+                self._asks(place) or self._has_particle(place)
+            )
             if word.tag != "verb" or dull:
                 continue
             trust = self._trust(place, aims)
@@ -146,6 +155,15 @@ class ClauseReader:
             is_other = subject is not None and subject is not self.role_chunk and not subject.is_after("prep")
             return is_other and "conj" not in said and "verb" not in said and bool({"player", "modal"} & said)
         return False
+
+    def _has_particle(self, place: int) -> bool:
+        """Return True if a verb and the word after it are a verb of goals, such as "put out"."""
+        after = self._at(place + 1)
+        if after is None or after.low not in self._grammar.words("goals", "particles"):
+            return False
+        rows = (*self._grammar.rows("patterns").values(), self._grammar.rows("goals").get("counters", ()))
+        pair = (self._words[place].lemma, after.low)
+        return any(row[:2] == pair for each in rows for row in each)
 
     def _asks(self, place: int) -> bool:
         """Return True if a question is the object of a verb: "know who ..."."""

@@ -55,7 +55,8 @@ def _choose_spanish(word: Word, left: Word | None, right: Word | None) -> str:
     before = left.tag if left is not None else ""
     if word.is_capitalized and not word.first:
         return "name"
-    participle = word.low.endswith(_PARTICIPLES)
+    # A noun may end like a participle: "queda ..." has no participle after it.
+    participle = word.low.endswith(_PARTICIPLES) and before != "have"
     if before in ("noun", "name") and left is not None and left.end + 1 == word.start:
         return "verb" if verb and not infinitive and not participle else "adj"
     if before in _BEFORE_NOUN:
@@ -126,7 +127,9 @@ def _choose_german(word: Word, left: Word | None, right: Word | None, grammar: G
         apart = right is not None and right.low in grammar.words("goals", "particles")
         if word.first and verb and (takes or apart):
             return "verb"
-        if left is not None and (before == "noun" or left.low == "namens") and left.end + 1 == word.start:
+        is_titled = left is not None and before == "name" and left.low in grammar.words("people", "titles")
+        is_named = before == "noun" or is_titled or (left is not None and left.low == "namens")
+        if left is not None and is_named and left.end + 1 == word.start:
             return "name"
         lone = before == "prep" and left is not None and left.low in ("nach", "aus", "in", "bei")
         return "name" if lone and not _find_german_classes(find_lemmas(word.text, "de")[-1]) else "noun"

@@ -61,6 +61,7 @@ class Person:
         side: "against" the player, "absent", or "unable" to help; empty for one that may help.
         is_plural: True if the text has it in the plural.
         wish: the verb phrase of what the person wants to do or to be done, such as "turn back".
+        refusal: the verb phrase of what the person refuses to do.
         doubts: True if the person contradicts the player, or has another wish.
     """
 
@@ -72,6 +73,7 @@ class Person:
     is_plural: bool = False
     wish: str = ""
     doubts: bool = False
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)

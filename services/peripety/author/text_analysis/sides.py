@@ -106,17 +106,18 @@ def _participle(verb: str) -> str:
     return f"{verb.removesuffix('en')}t"
 
 
-def find_wish(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> str:
-    """Return the verb phrase of what a person wants; empty without one.
+def find_wish(chunk: Chunk, words: Sequence[Word], grammar: Grammar, rows: str = "wishing") -> str:
+    """Return the verb phrase of what a person wants, or refuses; empty without one.
 
     Args:
         chunk: the noun phrase of the person.
         words: the words of the text.
         grammar: the tables of its language.
+        rows: the name of the rows of words before the verb phrase: "wishing" or "refusing".
     """
     after = _skip_mark(words[chunk.end :])
     seen = grammar.pairs("perspective", "words")
-    for row in grammar.rows("sides").get("wishing", ()):
+    for row in grammar.rows("sides").get(rows, ()):
         lead = 1 if after and after[0].tag == "adv" and not _starts(after, row) else 0
         if not _starts(after[lead:], row):
             continue

@@ -93,6 +93,8 @@ class ThingReader:
     def _is_time(self, chunk: Chunk) -> bool:
         low = chunk.head.low
         times = self._grammar.pairs("times", "units").keys() | self._grammar.pairs("times", "points").keys()
+        if self._grammar.code == "zh" and any(noun.low in times for noun in chunk.nouns):
+            return True
         return low in times or (chunk.is_first_class("time") and not chunk.names)
 
     def _add_season(self, chunk: Chunk) -> None:
@@ -141,9 +143,7 @@ class ThingReader:
         if chunk.is_first_class("person"):
             return True
         if chunk.is_first_class("group.people"):
-            # A thing by its other sense is a group only if it does what persons do.
-            is_thing = self._grammar.code == "en" and "artifact" in head.classes
-            return self._does(chunk) if is_thing else not self._is_after_place(chunk)
+            return self._is_group(chunk)
         if chunk.has_class("person"):
             is_thing = self._grammar.code == "en" and chunk.is_first_class("artifact")
             acts = self._does(chunk) if is_thing else chunk.definite == "poss" or self._acts(chunk)
@@ -151,6 +151,16 @@ class ThingReader:
         if self._is_naming(self._word(chunk.end)):
             return not head.classes
         return self._is_like_person(chunk)
+
+    def _is_group(self, chunk: Chunk) -> bool:
+        """Return True if a noun of groups means persons here."""
+        if self._grammar.code == "en" and chunk.has_class("artifact", "plant", "object"):
+            # A thing by its other sense is a group only if it does what persons do.
+            return self._does(chunk)
+        if self._grammar.code == "zh" and chunk.belongs == "player" and not self._acts(chunk):
+            # Its class is an estimate, and nothing in the text shows a person.
+            return False
+        return not self._is_after_place(chunk)
 
     def _is_like_person(self, chunk: Chunk) -> bool:
         """Return True for an unknown noun that the text uses as one of a person."""
@@ -169,6 +179,11 @@ class ThingReader:
     def _acts(self, chunk: Chunk) -> bool:
         """Return True if a verb of a person follows."""
         after = self._word(chunk.end)
+        if after is not None and after.tag == "conj" and self._grammar.code == "zh":
+            # A word such as "but" is behind the subject.
+            after = self._word(chunk.end + 1)
+            if after is not None and after.tag == "verb":
+                return True
         if after is None:
             return False
         return (
@@ -246,7 +261,8 @@ class ThingReader:
             group = True
         wish = find_wish(chunk, self._words, self._grammar)
         doubts = bool(wish) or has_doubts(chunk, self._words, self._grammar)
-        person = Person(name, role, group, count, side, chunk.is_plural, wish, doubts)
+        refusal = find_wish(chunk, self._words, self._grammar, rows="refusing")
+        person = Person(name, role, group, count, side, chunk.is_plural, wish, doubts, refusal)
         if self._role is not None and not name and self._role.nouns and role == self._role.head.lemma:
             return
         for place, other in enumerate(self.people):
@@ -260,6 +276,7 @@ class ThingReader:
                     other.is_plural or chunk.is_plural,
                     other.wish or wish,
                     other.doubts or doubts,
+                    other.refusal or refusal,
                 )
                 return
         self.people.append(person)
@@ -368,6 +385,9 @@ class ThingReader:
     def _threatens(self, chunk: Chunk) -> bool:
         if chunk.is_first_class("person") or self._is_awaited(chunk):
             return False
+        if chunk.is_first_class("group", "artifact") and is_own(chunk, self._words, self._grammar):
+            # A thing that the player leads may fail, but it does not threaten.
+            return False
         if chunk.definite == "poss" and chunk.is_first_class("artifact") and not self._is_rival(chunk):
             # A thing of the player may fail, but it does not threaten.
             return False
@@ -396,12 +416,16 @@ class ThingReader:
         if chunk.before is not None and chunk.before.tag in ("prep", "verb"):
             return False
         place, is_state = chunk.end, False
-        while (verb := self._word(place)) is not None and verb.tag in ("be", "have", "adv", "modal"):
+        passing = self._grammar.words("sides", "passing")
+        while (verb := self._word(place)) is not None and (
+            verb.tag in ("be", "have", "adv", "modal") or verb.lemma in passing
+        ):
             is_state = is_state or (verb.tag in ("be", "have") and chunk.is_first_class("artifact"))
             place += 1
         if verb is None or verb.tag != "verb" or (is_state and not verb.low.endswith("ing")):
             return False
-        return verb.lemma in self._grammar.words("things", "attack")
+        attacks = self._grammar.words("things", "attack") | self._grammar.words("sides", "harming")
+        return verb.lemma in attacks
 
     def _is_awaited(self, chunk: Chunk) -> bool:
         """Return True for the end of a wait: "until the thing comes"."""
