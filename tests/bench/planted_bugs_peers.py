@@ -140,8 +140,8 @@ def _run_tests(python: Path, place: Path, path: Sequence[Path]) -> dict[str, boo
     """Return True for each test that passes, by its name; nothing if the run does not end."""
     report = place / "report.xml"
     report.unlink(missing_ok=True)
-    argv = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
-    argv += [f"--hypothesis-seed={_SEED}", f"--junitxml={report}", str(place)]
+    argv = [str(python), "-m", "pytest", "-q", "-c", os.devnull, f"--rootdir={place}"]
+    argv += ["-p", "no:cacheprovider", f"--hypothesis-seed={_SEED}", f"--junitxml={report}", str(place)]
     _run(argv, place, path, _RUN_SECONDS, place / "tests.log")
     try:
         cases = ET.parse(report).iter("testcase")  # noqa: S314 - of pytest

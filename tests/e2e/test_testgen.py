@@ -202,7 +202,9 @@ async def test_no_kill_of_a_server_or_of_its_program_loses_a_test(tmp_path: Path
             settings = {**used, "PERIPETY_TESTGEN_COMMANDS": "true"}
             events = await generated(tmp_path / "home", settings, request, killer)
             assert [event.sequence for event in events] == [*range(1, len(events) + 1)]
-            assert (kinds(events)[0], kinds(events)[-1]) == ("start", "complete"), events[-1]
+            assert (kinds(events)[0], kinds(events)[-1]) == ("start", "complete"), (
+                f"{events[-1]}{(tmp_path / 'home' / 'server.log').read_text(encoding='utf-8')[-4_000:]}"
+            )
             stats = events[-1].complete.stats
             assert stats.total_tokens_used <= billed(model) <= MOST_TOKENS
             assert stats.duration.ToTimedelta().total_seconds() <= MOST_SECONDS

@@ -3,8 +3,8 @@
 Usage: `python survey.py COMMAND DESCRIPTOR`. The file descriptor holds a JSON object, the job. The results
 replace it, one JSON value per line.
 
-- `interface` runs the program until it parses its arguments, and reports its parameters, as argparse and
-  click define them, the values of its modules, and the modules that it imports.
+- `interface` runs the program until it parses its arguments, and reports its parameters, as argparse, getopt
+  and click define them, the values of its modules, and the modules that it imports.
 - `calls` runs the program once for each call, in a forked process, and reports the output, the executed lines
   and the features of each call. A feature is a number for a fact about a run: how often a line was executed,
   which operand of a comparison was greater, to which kind a result belongs.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import gc
 import importlib
 import importlib.machinery
 import importlib.util
@@ -88,6 +89,7 @@ class _ParserFoundError(BaseException):
 def _report_interface(descriptor: int, job: Any) -> None:
     commands: list[Any] = []
     _watch_argparse(commands)
+    _watch_getopt(commands)
     _watch_click(commands, job["files"])
     with suppress(BaseException):
         probe.run_program(job, [])
@@ -165,10 +167,44 @@ def _argparse_commands(argparse: Any, parser: Any, path: list[str]) -> list[Any]
                 "is_flag": is_flag,
                 "is_required": bool(action.required) and action.nargs not in ("?", "*"),
                 "count": action.nargs if isinstance(action.nargs, int) and action.nargs > 0 else 1,
+                "is_many": action.nargs in ("*", "+"),
                 "default": _to_text(action.default),
             }
         )
     return [{"path": path, "parameters": own, "is_group": bool(inner)}, *inner]
+
+
+def _watch_getopt(commands: list[Any]) -> None:
+    getopt: Any = importlib.import_module("getopt")
+
+    def found(_: Any, short: str, long: Any = ()) -> Any:
+        if not commands:
+            # getopt also takes one name as a text.
+            commands.append(_getopt_command(short, [long] if isinstance(long, str) else [*long]))
+        raise _ParserFoundError
+
+    getopt.getopt = getopt.gnu_getopt = found
+
+
+def _getopt_command(short: str, long: list[str]) -> Any:
+    """Return the command of a program that only defines options, and takes any number of arguments."""
+    options = [(f"-{letter}", short[place + 1 : place + 2] == ":") for place, letter in enumerate(short)]
+    options += [(f"--{name.rstrip('=')}", name.endswith("=")) for name in long]
+    usual = {
+        "type": "str",
+        "choices": [],
+        "is_required": False,
+        "count": 1,
+        "is_many": False,
+        "default": "",
+    }
+    parameters = [
+        {**usual, "flags": [flag], "name": flag.lstrip("-"), "is_flag": not has_value}
+        for flag, has_value in options
+        if flag.strip("-+:")
+    ]
+    rest = {**usual, "flags": [], "name": "", "is_flag": False, "is_many": True}
+    return {"path": [], "parameters": [*parameters, rest], "is_group": False}
 
 
 def _type_name(kind: Any) -> str:
@@ -218,6 +254,7 @@ def _click_commands(command: Any, path: list[str]) -> list[Any]:
                 "is_flag": bool(getattr(parameter, "is_flag", False) or getattr(parameter, "count", False)),
                 "is_required": bool(parameter.required),
                 "count": max(parameter.nargs, 1),
+                "is_many": parameter.nargs == -1,
                 "default": _to_text(getattr(parameter.default, "value", parameter.default)),
                 **_click_type(parameter),
             }
@@ -335,6 +372,7 @@ def _run_calls(descriptor: int, job: Any) -> None:
         with suppress(BaseException):
             importlib.import_module(name)
     sys.path[:] = path
+    gc.freeze()  # or each child copies the pages of all objects when it collects garbage
     for number, call in enumerate(job["calls"], start=1):
         if _used_seconds() > until:
             return

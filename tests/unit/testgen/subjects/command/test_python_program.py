@@ -244,3 +244,15 @@ def test_commands_of_a_typer_application_are_read(tmp_path: Path) -> None:
     assert paint["--no-loud"]["is_flag"]
     (path,) = (one for one in commands["wipe-out",] if not one["flags"])
     assert path["type"] in {"path", "Path"}
+
+
+def test_options_of_getopt_are_read(tmp_path: Path) -> None:
+    call = "print(getopt.getopt(sys.argv[1:], 'ao:', ['all', 'out=']))"
+    (tmp_path / "p.py").write_text(f"import getopt, sys\n\n{call}\n")
+    program = CommandSubject([sys.executable, "p.py"], tmp_path)._program
+    assert program is not None
+    (command,) = program.find_interface().commands
+    options = {tuple(one["flags"]): one for one in command["parameters"]}
+    assert {*options} == {("-a",), ("-o",), ("--all",), ("--out",), ()}
+    assert [one["is_flag"] for one in options.values()] == [True, False, True, False, False]
+    assert options[()]["is_many"]

@@ -57,7 +57,9 @@ _INPUT_FILES = {
 """Files that a call may read, if the directory has none of its kind."""
 
 _MAX_COMMANDS = 24
+_MAX_FILTERS = 4
 _MAX_TRIED_ARGUMENTS = 3
+_MANY_VALUES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Parameter:
         values: values that follow from its definition, the most usual first.
         count: the number of values that it takes.
         is_file: True for the name of a file.
+        is_many: True if it takes any number of values.
+        has_choices: True if it takes no other values.
     """
 
     flag: str
@@ -81,6 +85,8 @@ class Parameter:
     values: tuple[str, ...]
     count: int = 1
     is_file: bool = False
+    is_many: bool = False
+    has_choices: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +98,14 @@ class CommandForm:
         arguments: its arguments, in order.
         options: its options.
         is_guessed: True if the number of arguments is not known.
+        is_filter: True for a call without arguments, which may read its standard input.
     """
 
     path: tuple[str, ...]
     arguments: tuple[Parameter, ...] = ()
     options: tuple[Parameter, ...] = ()
     is_guessed: bool = False
+    is_filter: bool = False
 
 
 def find_commands(
@@ -115,11 +123,17 @@ def find_commands(
     if parsers:
         leaves = [one for one in parsers if not one["is_group"]] or [*parsers]
         forms = [form for one in leaves for form in _split_choices(_form_of(one, files))]
-        return forms[:_MAX_COMMANDS]
+        filters = [
+            replace(form, arguments=(), is_filter=True)
+            for form in forms
+            if form.arguments and not any(one.is_required for one in form.arguments)
+        ]
+        return [*forms[:_MAX_COMMANDS], *filters[:_MAX_FILTERS]]
     words = [*dict.fromkeys(word for tree in trees for word in _iterate_words(tree))][: _MAX_COMMANDS - 1]
     free = tuple(_free_parameter(files) for _ in range(_MAX_TRIED_ARGUMENTS))
     return [
         CommandForm((), free, is_guessed=True),
+        CommandForm((), is_guessed=True, is_filter=True),
         *(CommandForm((word,), free, is_guessed=True) for word in words),
     ]
 
@@ -159,6 +173,8 @@ def _parameter_of(parameter: Mapping[str, Any], files: Sequence[str]) -> Paramet
         tuple(dict.fromkeys(values)),
         parameter["count"],
         is_file,
+        parameter.get("is_many", False),
+        bool(parameter["choices"]),
     )
 
 
@@ -202,6 +218,8 @@ _MAX_CALLS = 1_600
 _MAX_SEEDS = 8
 _MAX_COMBINED = 6
 _MAX_OPTION_VALUES = 6
+_MAX_CHOICES = 40
+_MAX_COMBINATIONS = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,17 +315,18 @@ class CandidateCalls:
         of_form: dict[CommandForm, list[tuple[_Call, CandidateCall]]] = defaultdict(list)
         for (form, call), candidate in zip(seeds, tried, strict=False):
             of_form[form].append((call, candidate))
-        bases = {form: self._best_of(pairs) for form, pairs in of_form.items()}
+        bases = {form: self._best_of(pairs) for form, pairs in of_form.items() if _is_useful(form, pairs)}
         share = max(_MAX_CALLS // max(len(bases), 1), 20)
         rows = [islice(self._value_calls(form, *base), share) for form, base in bases.items()]
         second = [one for row in zip_longest(*rows) for one in row if one is not None]
         found = [*tried, *self._run([call.to_candidate(goal) for call, goal in second])]
-        third = [
-            call.to_candidate()
-            for form, base in bases.items()
-            for call in self._combined_calls(form, base[0], second, found[len(tried) :])
-        ]
-        return [*found, *self._run(third[:_MAX_CALLS])]
+        results = found[len(tried) :]
+        combined = [self._combined_calls(form, base[0], second, results) for form, base in bases.items()]
+        third = [one.to_candidate() for row in zip_longest(*combined) for one in row if one is not None]
+        found += self._run(third[:_MAX_CALLS])
+        # The rest, for which the time of its survey did not suffice.
+        left = [one for one in found if one.result is None]
+        return [*(one for one in found if one.result is not None), *self._run(left)]
 
     def _run(self, candidates: Sequence[CandidateCall]) -> list[CandidateCall]:
         unique = [*dict.fromkeys(candidates)]
@@ -320,13 +339,25 @@ class CandidateCalls:
         options = tuple(part for one in required for part in (one.flag, one.values[0]))
         for given in self._documented.get(form.path, ())[:_MAX_SEEDS]:
             yield _Call(form, given, options)
+        if form.is_filter:
+            yield from (_Call(form, (), options, content) for content in _INPUT_FILES.values() if content)
+            return
         counts = range(len(form.arguments) + 1) if form.is_guessed else (len(form.arguments),)
         for count in counts:
             places = form.arguments[:count]
             for row in range(_MAX_SEEDS if count else 1):
                 yield _Call(form, tuple(_value_at(place, row) for place in places), options)
+        if form.arguments and form.arguments[-1].is_many:
+            first = tuple(_value_at(place, 0) for place in form.arguments[:-1])
+            for row in range(_MAX_SEEDS - _MANY_VALUES):
+                # Not in the order of their definition, because a program may sort them.
+                many = (
+                    _value_at(form.arguments[-1], row + _MANY_VALUES - one) for one in range(_MANY_VALUES)
+                )
+                yield _Call(form, (*first, *many), options)
         if not form.is_guessed and form.arguments:
             yield _Call(form, (), options)
+        if not form.is_guessed and form.arguments and not form.arguments[-1].is_many:
             yield _Call(form, (*(_value_at(place, 0) for place in form.arguments), "x"), options)
         yield _Call(form, tuple(_value_at(place, 0) for place in form.arguments), options, "ab cd\n1 2\n")
 
@@ -336,35 +367,25 @@ class CandidateCalls:
         base: _Call,
         reached: frozenset[tuple[str, int]],
     ) -> Iterator[tuple[_Call, str]]:
-        """Yield calls that differ from a usual one in one value."""
-        values = self._relevant_values(reached)
+        """Yield calls that differ from a usual one in one value: of its parameter, or of the sources."""
         for place, _ in enumerate(base.arguments):
             parameter = form.arguments[min(place, len(form.arguments) - 1)] if form.arguments else None
             own = parameter.values if parameter is not None else ()
             for text in own:
                 yield replace(base, arguments=_with(base.arguments, place, text)), ""
-        for value in values:
-            for place, _ in enumerate(base.arguments):
-                parameter = form.arguments[min(place, len(form.arguments) - 1)] if form.arguments else None
-                if parameter is not None and parameter.is_file:
-                    file = next((name for name in base.arguments if name in _INPUT_FILES), "input.txt")
-                    arguments = _with(base.arguments, place, file)
-                    yield replace(base, arguments=arguments, content=f"{value.text}\n"), value.goal
-                elif parameter is None or value.is_number or not parameter.is_number:
-                    changed = replace(base, arguments=_with(base.arguments, place, value.text))
-                    yield changed, value.goal
-            if base.stdin:
-                yield replace(base, stdin=f"{value.text}\n"), value.goal
         for option in form.options:
-            for text in () if option.is_flag else option.values[:_MAX_OPTION_VALUES]:
+            limit = _MAX_CHOICES if option.has_choices else _MAX_OPTION_VALUES
+            for text in () if option.is_flag else option.values[:limit]:
                 yield replace(base, options=(*base.options, option.flag, text)), ""
+        for value in self._relevant_values(reached):
+            yield from _calls_with(form, base, value)
 
     def _relevant_values(self, reached: frozenset[tuple[str, int]]) -> Iterator[SourceValue]:
-        """Yield the values of the reached functions, one of each function after the other."""
-        by_function: dict[tuple[str, int], list[SourceValue]] = defaultdict(list)
+        """Yield the values of the reached functions, of each function in turn, of its patterns first."""
+        by_function: dict[tuple[str, int, bool], list[SourceValue]] = defaultdict(list)
         for value in self._values:
             for place in value.functions & reached:
-                by_function[place].append(value)
+                by_function[*place, value.is_of_pattern].append(value)
         # Functions that many commands reach decide less about this one.
         rows = zip_longest(*by_function.values())
         seen = set()
@@ -386,23 +407,24 @@ class CandidateCalls:
             for (call, _), result in zip(tried, results, strict=False)
             if call.form == form and result.result is not None and result.result.exit_code == 0
         ]
-        best = [own[index][0] for index in islice(choose([result for _, result in own]), 2 * _MAX_COMBINED)]
-        flags = [
-            (one.flag,) if one.is_flag else (one.flag, one.values[0])
-            for one in form.options
-            if one.values or one.is_flag
-        ]
-        for call in (base, *best):
-            for option in flags:
-                if option[0] not in call.options:
-                    yield replace(call, options=(*call.options, *option))
-        for first, second in islice(combinations(flags, 2), 2 * _MAX_COMBINED):
-            yield replace(base, options=(*base.options, *first, *second))
+        flags: list[tuple[str, ...]] = [(one.flag,) for one in form.options if one.is_flag]
+        for option in form.options:
+            limit = _MAX_COMBINED if option.has_choices else 1
+            flags += [] if option.is_flag else [(option.flag, text) for text in option.values[:limit]]
+        limit = max(2 * _MAX_COMBINED, _MAX_COMBINATIONS // max(len(self._forms) * len(flags), 1))
+        best = [own[index][0] for index in islice(choose([result for _, result in own]), limit)]
         if len(base.arguments) > 1:
-            texts = [*dict.fromkeys(text for call in best for text in call.arguments)][: 2 * _MAX_COMBINED]
+            calls = (*best, *(call for call, _ in own))
+            texts = [*dict.fromkeys(text for call in calls for text in call.arguments)][: 2 * _MAX_COMBINED]
             for one in texts:
                 for other in texts:
                     yield replace(base, arguments=(one, other, *base.arguments[2:]))
+        for call in (base, *best):
+            for words in flags:
+                if words[0] not in call.options:
+                    yield replace(call, options=(*call.options, *words))
+        for first, second in islice(combinations(flags, 2), 2 * _MAX_COMBINED):
+            yield replace(base, options=(*base.options, *first, *second))
 
     def _best_of(
         self, pairs: Sequence[tuple[_Call, CandidateCall]]
@@ -414,6 +436,33 @@ class CandidateCalls:
                 reached |= self._functions.reached(candidate.result.lines)
         call, _ = max(pairs, key=lambda pair: _rank(pair[1]))
         return call, frozenset(reached)
+
+
+def _calls_with(form: CommandForm, base: _Call, value: SourceValue) -> Iterator[tuple[_Call, str]]:
+    """Yield calls that have a value of the sources in one place, each with its goal."""
+    for place, _ in enumerate(base.arguments):
+        parameter = form.arguments[min(place, len(form.arguments) - 1)] if form.arguments else None
+        if parameter is not None and parameter.is_file:
+            file = next((name for name in base.arguments if name in _INPUT_FILES), "input.txt")
+            arguments = _with(base.arguments, place, file)
+            yield replace(base, arguments=arguments, content=f"{value.text}\n"), value.goal
+        elif parameter is None or value.is_number or not parameter.is_number:
+            changed = replace(base, arguments=_with(base.arguments, place, value.text))
+            yield changed, value.goal
+    if base.stdin:
+        yield replace(base, stdin=f"{value.text}\n"), value.goal
+    if form.is_filter:
+        yield replace(base, stdin=f"ab {value.text}\n1 2.5\n"), ""
+    for option in form.options:
+        is_allowed = value.is_number or not option.is_number
+        if not option.is_flag and not option.has_choices and is_allowed:
+            yield replace(base, options=(*base.options, option.flag, value.text)), ""
+
+
+def _is_useful(form: CommandForm, pairs: Sequence[tuple[_Call, CandidateCall]]) -> bool:
+    """Return False for a command that does not read its input, because all inputs show the same."""
+    shown = {candidate.features for _, candidate in pairs if candidate.result is not None}
+    return not form.is_filter or len(shown) > 1
 
 
 def _rank(candidate: CandidateCall) -> tuple[bool, int]:

@@ -104,7 +104,7 @@ class ProgramTests:
             self._functions,
             self._values,
             _documented_arguments(forms, self._documented, arguments),
-            lambda given: self._program.survey_calls(self._interface, given, self._seconds / 3),
+            lambda given: self._program.survey_calls(self._interface, given, self._seconds / 4),
         )
         candidates = [one for one in calls.find() if one.depends_on_changes(self._program)]
         yield from (_observed_test(candidates[index]) for index in choose(candidates))

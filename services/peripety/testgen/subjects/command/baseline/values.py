@@ -7,9 +7,9 @@ value belongs to the functions that use it.
 Texts that a regular expression matches, and near misses, from its syntax tree.
 
 Two texts follow the first alternative: one with the smallest repetitions, one with all optional parts. Each
-further text differs from one of them in one choice: another alternative, one repetition more, another member
-of a class. Near misses differ in one place
-that the expression does not allow: a part is missing, doubled, foreign or in another place.
+further text differs from one of them in one choice: another alternative, one repetition more, the most
+repetitions, another member of a class. Near misses differ in one place that the expression does not allow: a
+repetition too few or too many, or a part that is missing, doubled, foreign or in another place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import warnings
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, combinations, islice
+from itertools import chain, combinations, islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ _CATEGORY_CHARACTERS = {
 _FOREIGN = "é~0 A-"
 _REPEATS = {"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"}
 _MAX_REPETITIONS = 3
+_MAX_BOUND = 80
+"""Limit of the repetitions of a part whose bounds are tried."""
 
 
 def iterate_matches(pattern: str) -> Iterator[str]:
@@ -78,7 +80,8 @@ def iterate_near_misses(pattern: str) -> Iterator[str]:
         return
     matches = [*islice(iterate_matches(pattern), 4)]
     seen = dict.fromkeys(matches)
-    for text in chain.from_iterable(map(_iterate_edits, matches)):
+    edits = chain.from_iterable(map(_iterate_edits, matches))
+    for text in chain(_iterate_beyond_bounds(compiled), edits):
         if text not in seen:
             seen[text] = None
             yield text
@@ -101,34 +104,55 @@ def _iterate_choices(compiled: re.Pattern[str]) -> Iterator[str]:
         text = base.write(tree)
         first = first or text
         yield text
-        for place, count in enumerate(base.counts[:_MAX_CHOICES]):
-            for choice in range(count):
-                yield _Writer({place: choice}, is_full=is_full).write(tree)
+        counts = base.counts[:_MAX_CHOICES]
+        # The second choice of each place comes before the third one of any.
+        for choice in range(max(counts, default=0)):
+            for place, count in enumerate(counts):
+                if choice < count:
+                    yield _Writer({place: choice}, is_full=is_full).write(tree)
     if compiled.flags & re.IGNORECASE:
         yield first.upper()
 
 
+def _iterate_beyond_bounds(compiled: re.Pattern[str]) -> Iterator[str]:
+    """Yield texts with one repetition less than the least number of a part, or one more than the most."""
+    tree = parser.parse(compiled.pattern, compiled.flags & ~re.UNICODE)
+    for is_full in (True, False):
+        base = _Writer(is_full=is_full)
+        base.write(tree)
+        for place, count in base.beyond[:_MAX_CHOICES]:
+            yield _Writer(repetitions={place: count}, is_full=is_full).write(tree)
+
+
 def _iterate_edits(text: str) -> Iterator[str]:
-    """Yield a text with one place changed."""
-    yield from (f"{text}x", f"x{text}", f"x{text}x", f"{text} ", f"{text}{text}", text.swapcase())
-    yield f"{text}\n"
-    for place, letter in enumerate(text):
-        before, after = text[:place], text[place + 1 :]
-        if letter.isdecimal():
+    """Yield a text with one place changed; the same change at all places before another one."""
+    parts = [(text[:place], letter, text[place + 1 :]) for place, letter in enumerate(text)]
+    yield from (f"{text}x", f"x{text}")
+    for before, letter, after in parts:
+        if letter.isdecimal() and not before[-1:].isdecimal():
             yield f"{before}0{letter}{after}"
+    yield from (f"x{text}x", f"{text} ", f"{text}\n", f"{text}{text}", text.swapcase())
+    for before, _, after in parts:
+        yield before + after
+    for before, letter, after in parts:
         if not letter.isalnum():
             yield f"{before}{letter}{letter}{after}"
-        yield before + after
+    for before, letter, after in parts:
         foreign = next((one for one in _FOREIGN if one != letter and not letter.isdecimal()), "a")
         yield before + foreign + after
 
 
 @dataclass
 class _Writer:
-    """Writer of one text: the choice at each place, the first one by default; all optional parts if full."""
+    """Writer of one text: the choice at each place, the first one by default; all optional parts if full.
+
+    Repetitions at a place override its choice, and may be outside of its bounds.
+    """
 
     choices: dict[int, int] = field(default_factory=dict)
     is_full: bool = False
+    repetitions: dict[int, int] = field(default_factory=dict)
+    beyond: list[tuple[int, int]] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     groups: dict[int, str] = field(default_factory=dict)
 
@@ -166,9 +190,16 @@ class _Writer:
         return text
 
     def _write_repeat(self, least: int, most: Any, tree: Any) -> str:
-        most = min(int(most), least + _MAX_REPETITIONS - 1)
-        counts = [*range(least, most + 1)]
+        place, limit = len(self.counts), int(most)
+        counts = [*range(least, min(limit, least + _MAX_REPETITIONS - 1) + 1)]
+        if counts[-1] < limit <= _MAX_BOUND:
+            counts.insert(2, limit)
+        if least:
+            self.beyond.append((place, least - 1))
+        if limit <= _MAX_BOUND:
+            self.beyond.append((place, limit + 1))
         count = counts[self._choose(len(counts), int(self.is_full and not least))]
+        count = self.repetitions.get(place, count)
         return "".join(self.write(tree) for _ in range(count))
 
     def _write_class(self, members: Any) -> str:
@@ -181,12 +212,17 @@ class _Writer:
 
 
 def _characters_of(member: Any) -> str:
-    """Return the first characters of a member of a class, and the last one."""
+    """Return the first characters of a member of a class, and the last one.
+
+    A range of digits begins with 1, because a number or a date of zeros is often not valid.
+    """
     code, value = str(member[0]), member[1]
     if code == "LITERAL":
         return chr(value)
     if code == "RANGE":
         low, high = value
+        if (chr(low), chr(high)) == ("0", "9"):
+            return _CATEGORY_CHARACTERS["CATEGORY_DIGIT"]
         return "".join(map(chr, dict.fromkeys((low, min(low + 1, high), min(high, sys.maxunicode)))))
     return _CATEGORY_CHARACTERS.get(str(value), "a")
 
@@ -224,12 +260,14 @@ class SourceValue:
         goal: what the value is for; a test of one value of each goal is enough.
         functions: the first lines of the functions that use it, with the key of their file.
         is_number: True for a number.
+        is_of_pattern: True for a text that matches a regular expression, or nearly does.
     """
 
     text: str
     goal: str
     functions: frozenset[tuple[str, int]]
     is_number: bool = False
+    is_of_pattern: bool = False
 
 
 class SourceFunctions:
@@ -302,6 +340,7 @@ def _iterate_module_values(
     by_name: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for _, name, kind, value in values:
         by_name[name].append((kind, value))
+    groups: list[Iterator[SourceValue]] = []
     for name, parts in by_name.items():
         users = functions.users_of(name)
         if not users:
@@ -312,8 +351,10 @@ def _iterate_module_values(
                 yield from _number_values(_to_number(value), f"{name} {value}", users)
             elif value not in patterns:
                 yield SourceValue(value, f"{name} {value}", users)
-        for pattern in patterns:
-            yield from _pattern_values(pattern, users, len(patterns))
+        groups += [_pattern_values(pattern, users, len(patterns)) for pattern in patterns]
+    # The first text of each pattern comes before the second one of any.
+    for row in zip_longest(*groups):
+        yield from (value for value in row if value is not None)
 
 
 def _is_pattern(kind: str, value: str) -> bool:
@@ -327,11 +368,15 @@ def _is_pattern(kind: str, value: str) -> bool:
 
 
 def _pattern_values(pattern: str, users: frozenset[tuple[str, int]], count: int = 1) -> Iterator[SourceValue]:
+    """Yield texts that match a pattern and near misses in turn."""
     share = 1 if count <= _MANY_PATTERNS else 4
-    for number, text in enumerate(islice(iterate_matches(pattern), _MAX_PATTERN_TEXTS // share)):
-        yield SourceValue(text, f"match {number} of {pattern}", users)
-    for number, text in enumerate(islice(iterate_near_misses(pattern), _MAX_PATTERN_NEAR_MISSES // share)):
-        yield SourceValue(text, f"near miss {number} of {pattern}", users)
+    matches = islice(iterate_matches(pattern), _MAX_PATTERN_TEXTS // share)
+    near_misses = islice(iterate_near_misses(pattern), _MAX_PATTERN_NEAR_MISSES // share)
+    for number, (match, near_miss) in enumerate(zip_longest(matches, near_misses)):
+        if match is not None:
+            yield SourceValue(match, f"match {number} of {pattern}", users, is_of_pattern=True)
+        if near_miss is not None:
+            yield SourceValue(near_miss, f"near miss {number} of {pattern}", users, is_of_pattern=True)
 
 
 def _iterate_literals(key: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[SourceValue]:

@@ -139,3 +139,73 @@ def test_a_parameter_for_a_file_gets_files_and_the_values_of_the_sources_as_cont
     assert {("own.cfg",), ("no-such-file",), ("input.json",)} <= {one.arguments for one in tried}
     assert b"50\n" in {content for one in tried for _, content in one.files}
     assert ("50",) not in {one.arguments for one in tried}
+
+
+def test_calls_that_a_survey_has_no_time_for_are_tried_at_the_end() -> None:
+    tried: list[list[ProgramInput]] = []
+
+    def survey(inputs: Sequence[ProgramInput]) -> list[SurveyedCall]:
+        tried.append([*inputs])
+        count = 3 if len(tried) == 2 else len(inputs)
+        facts = [hash(one.arguments) for one in inputs[:count]]
+        return [SurveyedCall(0, b"", {"p.py": frozenset({2})}, frozenset({fact})) for fact in facts]
+
+    text = Parameter("", is_flag=False, is_required=True, is_number=False, values=("a", "b", "c"))
+    functions = SourceFunctions({"p.py": PythonModule("p.py", SOURCE.encode())})
+    calls = CandidateCalls([CommandForm((), (text, text))], functions, find_values(functions, ()), {}, survey)
+    assert all(one.result is not None for one in calls.find())
+    assert set(tried[1][3:]) <= set(tried[-1])
+    assert ("a", "b") in {one.arguments for one in tried[2]}
+
+
+def options(**changes: object) -> dict[str, object]:
+    usual: dict[str, object] = {
+        "flags": [],
+        "name": "value",
+        "type": "str",
+        "choices": [],
+        "is_flag": False,
+        "is_required": False,
+        "count": 1,
+        "default": "",
+    }
+    return {**usual, **changes}
+
+
+def calls_of(*parameters: dict[str, object], reads_input: bool = True) -> list[ProgramInput]:
+    """Return the calls that are tried of a program whose lines depend on its input."""
+    tried: list[ProgramInput] = []
+
+    def survey(inputs: Sequence[ProgramInput]) -> list[SurveyedCall]:
+        tried.extend(inputs)
+        lines = {"p.py": frozenset({2})}
+        facts = [hash((one.arguments, one.stdin if reads_input else b"")) for one in inputs]
+        return [SurveyedCall(0, b"", lines, frozenset({fact})) for fact in facts]
+
+    functions = SourceFunctions({"p.py": PythonModule("p.py", SOURCE.encode())})
+    forms = find_commands([{"path": [], "is_group": False, "parameters": [*parameters]}], [], [])
+    CandidateCalls(forms, functions, find_values(functions, ()), {}, survey).find()
+    return tried
+
+
+def test_any_number_of_values_is_several_ones() -> None:
+    tried = calls_of(options(is_many=True))
+    assert max(len(one.arguments) for one in tried) > 1
+
+
+def test_a_program_without_required_arguments_may_read_its_input() -> None:
+    contents = {one.stdin for one in calls_of(options()) if not one.arguments}
+    assert {b"50\n", b"ab 50\n1 2.5\n"} <= contents
+    contents = {one.stdin for one in calls_of(options(), reads_input=False) if not one.arguments}
+    assert b"50\n" not in contents
+    contents = {one.stdin for one in calls_of(options(is_required=True)) if not one.arguments}
+    assert contents == {b""}
+
+
+def test_values_of_the_sources_and_all_choices_are_tried_as_options() -> None:
+    choices = [f"choice{number}" for number in range(12)]
+    flags = options(flags=["--limit"]), options(flags=["--how"], choices=choices)
+    arguments = [one.arguments for one in calls_of(options(is_required=True), *flags)]
+    assert ("--limit", "50") in {one[:2] for one in arguments}
+    assert {("--how", choice) for choice in choices} <= {one[:2] for one in arguments}
+    assert ("--how", "50") not in {one[:2] for one in arguments}

@@ -55,3 +55,13 @@ def test_the_number_of_texts_is_bounded() -> None:
     pattern = "".join(f"({'|'.join('abcdefgh')})" for _ in range(20))
     assert len([*iterate_matches(pattern)]) <= 32
     assert len([*iterate_near_misses(pattern)]) <= 48
+
+
+def test_the_most_repetitions_match_and_one_more_or_one_less_than_allowed_nearly_does() -> None:
+    assert {"x" * 2, "x" * 9} <= {*iterate_matches("^x{2,9}$")}
+    assert {"x", "x" * 10} <= {*iterate_near_misses("^x{2,9}$")}
+    assert {":1", ":111"} <= {*iterate_near_misses(r":(?P<n>\d{2})$")}
+
+
+def test_a_number_is_not_made_of_zeros() -> None:
+    assert next(iterate_matches("^[0-9]{4}-[0-9]{2}$")) == "1111-11"
