@@ -147,6 +147,8 @@ async def test_the_keyboard_alone_plays_a_game(browser: Browser, edge: EdgeClien
         await _tab_to(visitor, name)
         await page.keyboard.press("Enter")
         await visitor.wait_for_turn(2)
+        # The focus stays with the actions, though their buttons have changed.
+        await page.wait_for_selector(".action-button:focus")
         # The turn is read out once, as a whole.
         spoken = await page.locator("div.hidden[aria-live=polite]").inner_text()
         assert spoken.startswith("Turn 2.")

@@ -159,7 +159,7 @@ export const en = {
   "words.act": "In your words",
   "words.ask": "Ask",
   "words.text": "Say what you do…",
-  "words.question": "Ask about the game, such as: what happened in turn 2?",
+  "words.question": "Ask about the game…",
   "words.send": "Play this turn",
   wait: "Wait a turn",
   refused: "This turn was not played: {reason}",

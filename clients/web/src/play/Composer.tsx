@@ -23,21 +23,36 @@ export function Actions({
   onAct: (call: ActionCall) => void;
 }) {
   const [open, setOpen] = useState("");
-  useEffect(() => setOpen(""), [turn]);
+  const list = useRef<HTMLUListElement>(null);
+  const chosen = useRef("");
+  const act = (call: ActionCall) => {
+    chosen.current = call.action_id;
+    onAct(call);
+  };
+  useEffect(() => {
+    setOpen("");
+    // A button that has gone or moved has lost the focus.
+    if (chosen.current && document.activeElement === document.body) {
+      const buttons = [...list.current!.querySelectorAll<HTMLElement>(".action-button")];
+      (buttons.find((one) => one.dataset["id"] === chosen.current) ?? buttons[0])?.focus({ preventScroll: true });
+    }
+    chosen.current = "";
+  }, [turn]);
   return (
-    <ul class="actions" aria-label={t("actions")}>
+    <ul class="actions" aria-label={t("actions")} ref={list}>
       {actions.map((action) => {
         const hasParams = (action.params ?? []).length > 0;
         const isOpen = open === action.action_id;
         const choose = () => {
           if (disabled) return;
           if (hasParams) setOpen(isOpen ? "" : action.action_id);
-          else onAct({ action_id: action.action_id });
+          else act({ action_id: action.action_id });
         };
         return (
           <li key={action.action_id} class={isOpen ? "action open" : "action"}>
             <button
               class="action-button"
+              data-id={action.action_id}
               onClick={choose}
               aria-disabled={disabled}
               aria-expanded={hasParams ? isOpen : undefined}
@@ -52,7 +67,7 @@ export function Actions({
                 </span>
               )}
             </button>
-            {isOpen && <ParamForm action={action} story={story} disabled={disabled} onAct={onAct} />}
+            {isOpen && <ParamForm action={action} story={story} disabled={disabled} onAct={act} />}
           </li>
         );
       })}

@@ -26,7 +26,7 @@ export function Ending({
   const epilogue = toldAlready(turns, story.ending?.epilogue ?? "") ? "" : (story.ending?.epilogue ?? "");
   const paths = (story.ending?.paths ?? []).filter((path) => decidingChanges(turns, path, 1).length).slice(0, SHOWN_PATHS);
   return (
-    <section class={`ending ${kind}`} aria-labelledby="ending-title">
+    <section class={`ending ${kind}`} aria-labelledby="ending-title" tabIndex={-1}>
       <p class="ending-kind">{t(`ending.${kind}` as "ending.won")}</p>
       <h2 id="ending-title" class="ending-title" dir="auto">
         {clean(message || (condition && story.endings[condition]) || t(`ending.${kind}.plain` as "ending.won.plain"))}

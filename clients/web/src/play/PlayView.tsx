@@ -70,6 +70,12 @@ function OpenGame({ game, source }: { game: Game; source: Source }) {
   const isTelling = game.isBusy || (last !== undefined && !last.committed);
   const isHistoryComplete = (session.turn ?? 0) === 0 || (last?.turn ?? 0) >= (session.turn ?? 0);
   const canAct = opened.canAct && !isOver;
+  // Where the game begins, ends or is taken back, the button that had the focus is gone.
+  useEffect(() => {
+    if (document.activeElement !== document.body || navigator.userActivation?.hasBeenActive === false) return;
+    const place = document.querySelector<HTMLElement>(".ending") ?? document.querySelector<HTMLElement>(".story-pane");
+    place?.focus({ preventScroll: true });
+  }, [session.session_id, isOver]);
 
   const attempt = (work: Promise<unknown>) => work.catch((error: unknown) => setProblem(toProblem(error)));
   const act = (call: ActionCall) => {
