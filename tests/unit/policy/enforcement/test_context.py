@@ -226,6 +226,41 @@ def test_wrong_context_is_a_finding(context: Any, when: dict[str, Any], then: st
     assert [finding.code for finding in findings] == [code]
 
 
+HELD = {"in": ["context.x", {"var": "roles"}]}
+
+
+@pytest.mark.parametrize(
+    ("logic", "then"),
+    [
+        (HELD, "allow"),
+        ({"and": [HELD, {"or": [{"!!": [HELD]}, {"!": [{"!": HELD}]}]}]}, "allow"),
+        ({"!": HELD}, "deny"),
+        ({"and": [{"!": [{"or": [HELD]}]}, True]}, "escalate"),
+    ],
+)
+def test_logic_that_is_stricter_without_context_is_valid(logic: dict[str, Any], then: str) -> None:
+    starter = {"x": {"kind": "starter", "users": ["ann"]}}
+    assert validate_policy(document(starter, rule("r", then, logic=logic))) == []
+
+
+@pytest.mark.parametrize(
+    ("logic", "then"),
+    [
+        ({"!": HELD}, "allow"),
+        ({"and": [HELD, {"!": [HELD]}]}, "allow"),
+        ({"if": [HELD, False, True]}, "allow"),
+        ({"==": [HELD, False]}, "allow"),
+        ({"none": [{"var": "roles"}, {"===": [{"var": ""}, "context.x"]}]}, "allow"),
+        (HELD, "deny"),
+        ({"!": {"!": HELD}}, "escalate"),
+    ],
+)
+def test_logic_that_is_less_strict_without_context_is_refused(logic: dict[str, Any], then: str) -> None:
+    starter = {"x": {"kind": "starter", "users": ["ann"]}}
+    findings = validate_policy(document(starter, rule("r", then, logic=logic)))
+    assert [(one.code, one.path) for one in findings] == [("BAD_CONTEXT", "/rules/0/when/logic")]
+
+
 def test_a_negated_context_denies_without_it() -> None:
     starter = {"x": {"kind": "starter", "users": ["ann"]}}
     outside = {"!": {"in": ["context.x", {"var": "roles"}]}}

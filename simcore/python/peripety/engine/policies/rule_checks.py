@@ -255,9 +255,21 @@ def _check_context_use(rule: Mapping[str, Any], place: str, declared: Mapping[st
             " in logic"
         )
         yield Finding("BAD_CONTEXT", f"{place}/when/roles", message[:300])
+    is_allowing = rule["then"] == "allow"
+    wrong = sorted(
+        {role for role, holds in _iter_context_tests(when.get("logic")) if holds is not is_allowing}
+    )
+    if wrong:
+        form = '{"in": ["context.NAME", {"var": "roles"}]}'
+        message = (
+            f"without {wrong[0]}, the rule would decide less strictly: a rule with allow tests {form} below"
+            f" and, or alone; a rule with {'deny' if is_allowing else rule['then']} tests its negation"
+        )
+        yield Finding("BAD_CONTEXT", f"{place}/when/logic", message[:300])
 
 
 def _find_context_names(logic: Any) -> Iterator[str]:
+    """Yield the names of context in an expression."""
     waiting = [logic]
     while waiting:
         part = waiting.pop()
@@ -267,6 +279,26 @@ def _find_context_names(logic: Any) -> Iterator[str]:
             waiting += part.values()
         elif isinstance(part, list):
             waiting += part
+
+
+def _iter_context_tests(logic: Any) -> Iterator[tuple[str, bool | None]]:
+    """Yield each context that an expression tests, and True if it must hold, False if it must not.
+
+    None: the effect of the test is not known.
+    """
+    waiting: list[tuple[Any, bool]] = [(logic, True)]
+    while waiting:
+        part, holds = waiting.pop()
+        operator, operand = next(iter(part.items())) if isinstance(part, dict) and part else ("", part)
+        operands = operand if isinstance(operand, list) else [operand]
+        if operator in {"and", "or", "!!"}:
+            waiting += ((one, holds) for one in operands)
+        elif operator == "!":
+            waiting += ((one, not holds) for one in operands)
+        elif operator == "in" and operands[1:] == [{"var": "roles"}] and isinstance(operands[0], str):
+            yield from ((name, holds) for name in _find_context_names(operands[0]))
+        else:
+            yield from ((name, None) for name in _find_context_names(operand))
 
 
 def _check_names(code: str, names: Sequence[str], place: str, known: Mapping[str, int]) -> Iterator[Finding]:
