@@ -17,6 +17,7 @@ from peripety.author.plots.noun_phrases import NounPhrase
 from peripety.author.plots.particulars import is_situation_first, list_counted, list_wishes
 from peripety.author.plots.phrases import (
     capitalize_sentences,
+    count_slots,
     fill_line,
     fill_phrase,
     find_fillers,
@@ -49,6 +50,8 @@ _EASIER = {"easy": 0.85, "hard": 1.15}
 _RUNS = 256
 _PAR, _CURIOUS = (0.66, 0.93), (0.19, 0.45)
 _MIN_FAIL_RATE = 0.3
+_SPECIFIC = frozenset({"supply", "danger"})
+"""Slots of things of the text that make a line specific."""
 _PREMISE_LIMIT = 1_000
 _GOAL_SENTENCE = re.compile(r"^[^.,\u3002\uff0c]*\{goal\}[.\u3002]\s*")
 
@@ -125,8 +128,9 @@ class PlotDocument:
     def _pick(self, tag: str, lines: Sequence[str]) -> str:
         """Return one of the lines whose slots all have words, of the user where there is a choice."""
         filled = [(line, text) for line in lines if (text := fill_line(line, self._slots))]
-        fitting = [text for line, text in filled if not has_filler(line, self._fillers)]
-        texts = fitting or [text for _, text in filled]
+        fitting = [(line, text) for line, text in filled if not has_filler(line, self._fillers)] or filled
+        most = max(count_slots(line, _SPECIFIC) for line, _ in fitting)
+        texts = [text for line, text in fitting if count_slots(line, _SPECIFIC) == most]
         return texts[self._choose(tag, len(texts))]
 
     def _build_title(self) -> str:

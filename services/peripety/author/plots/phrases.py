@@ -95,6 +95,11 @@ def has_filler(line: str, fillers: frozenset[str]) -> bool:
     return any(found[1] in fillers for found in _SLOT.finditer(line))
 
 
+def count_slots(line: str, names: frozenset[str]) -> int:
+    """Return the number of some slots that a line uses."""
+    return len({found[1] for found in _SLOT.finditer(line)} & names)
+
+
 def capitalize_sentences(text: str) -> str:
     """Return a text with a capital at the start of each sentence."""
     return _SENTENCE.sub(lambda found: found[1] + found[2].upper(), text)

@@ -77,6 +77,9 @@ _ACTOR = re.compile(
     r"(?i)(play as )?(an? [^,.;]{3,48}?)(?:, led by (?:you|me|us),)? (?:(that|who) )?"
     r"(must|has to|needs to|wants to|tries to)\b"
 )
+_RELATIVE = re.compile(
+    r" (?:that|which) (?:the|my|our|his|her|their|an?|they|he|she|we|i|has|have|is|are|was)\b"
+)
 _DUTY = re.compile(r"(?i)\b(?:must|has to|needs to|wants to|tries to|should)\s*$")
 _YOU = re.compile(r"(?i)\byou\b")
 _LED_BY = re.compile(r"(?i)\bled by (?:you|me|us)\b")
@@ -223,18 +226,19 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         return replace(phrase, language=language, is_name=phrase.is_name or not common["has_articles"])
 
     goal = reading.goal
+    is_rescue = bool(texts.get("danger_is_person"))
     for name, person in assign_people(reading, texts, quotes=quotes):
         put(name, [person])
     is_thing = (
         goal is not None
         and goal.object is not None
-        and goal.object.sense not in _NO_THINGS
+        and (goal.object.sense not in _NO_THINGS or (is_rescue and goal.object.sense in PERSONAL))
         and goal.object.sense not in texts.get("unfit_objects", ())
         and not _is_awaited(goal, reading)
         and not _is_averted(goal, reading)
     )
     is_theirs = "other" if texts.get("object_is_own") else None
-    goals = [build_phrase(goal.object, reading.language)] if is_thing and goal and goal.object else []
+    goals = [_target_phrase(goal.object, reading, common)] if is_thing and goal and goal.object else []
     places = [
         build_phrase(place, reading.language)
         for place in _list_places(reading)
@@ -251,7 +255,8 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         put("supply", ())
     foes = [*_list_foes(reading)] if texts.get("danger_may_be_person") and not quotes else []
     dangers = [build_phrase(danger, reading.language) for danger in _list_dangers(reading)]
-    wishes = [_wish_phrase(reading, common)] if texts.get("danger_may_be_person") and not quotes else []
+    may_wish = texts.get("danger_may_be_person") and not texts.get("danger_is_person")
+    wishes = [_wish_phrase(reading, common)] if may_wish and not quotes else []
     is_averted = goal is not None and _is_averted(goal, reading)
     averted = [build_phrase(goal.object, reading.language)] if is_averted and goal and goal.object else []
     dangers = [*(one for one in averted if texts.get("danger_may_be_person")), *dangers]
@@ -278,6 +283,15 @@ def _wish_phrase(reading: Reading, common: Mapping[str, Any]) -> NounPhrase | No
     line = common["wish"].get("danger")
     wish = next((wish for _, wish in list_wishes(reading) if len(wish) <= _LONGEST_WISH), "")
     return default_phrase({**line, "bare": line["bare"].format(wish=wish)}) if line and wish else None
+
+
+def _target_phrase(target: Phrase, reading: Reading, common: Mapping[str, Any]) -> NounPhrase | None:
+    """Return the phrase of the object of a goal; with "your" for a person of the player."""
+    phrase = build_phrase(target, reading.language)
+    line = common["members"].get("own")
+    if phrase is None or not line or target.belongs != "player" or target.sense not in PERSONAL:
+        return phrase
+    return replace(phrase, bare=fill_phrase(line, {"one": phrase}) or phrase.bare, is_name=True)
 
 
 def _rank_targets(
@@ -476,9 +490,9 @@ def _address_words(text: str, common: Mapping[str, Any]) -> str:
 def _goal_text(reading: Reading, common: Mapping[str, Any], *, quotes: bool) -> str:
     """Return the goal as an infinitive, addressed to the player; empty if no goal fits."""
     goal = reading.goal
-    if goal is None or not goal.text or len(goal.text) > 2 * LONGEST_PHRASE:
+    if goal is None or not goal.text:
         return ""
-    text = " ".join(goal.text.split()).rstrip(".!?")
+    text = _shorten_goal(goal.text)
     if quotes:
         return f"\u201c{text}\u201d"
     language = common["language"]
@@ -493,7 +507,8 @@ def _goal_text(reading: Reading, common: Mapping[str, Any], *, quotes: bool) -> 
     text = _AMOUNT_TAIL.sub("", text)
     while text.rpartition(" ")[2] in _LEFT_OPEN.get(language, ()):
         text = text.rpartition(" ")[0]
-    if UNFIT.search(text) or (common["has_articles"] and language != "de" and " " not in text):
+    is_bare = common["has_articles"] and language != "de" and " " not in text
+    if is_bare or len(text) > 2 * LONGEST_PHRASE or UNFIT.search(text):
         # A bare verb is too short for a goal.
         return ""
     turned = address_player(text) if language == "en" else _address_words(text, common)
@@ -505,6 +520,14 @@ def _goal_text(reading: Reading, common: Mapping[str, Any], *, quotes: bool) -> 
     if language == "de" and _starts_with_noun(turned):
         return turned
     return turned[:1].lower() + turned[1:]
+
+
+def _shorten_goal(text: str) -> str:
+    """Return the words of a goal, without a relative clause if they are too long for a line."""
+    plain = " ".join(text.split()).rstrip(".!?")
+    is_long = len(plain) > LONGEST_PHRASE or UNFIT.search(plain)
+    # The clause is in the situation, too.
+    return _RELATIVE.split(plain, maxsplit=1)[0] if is_long else plain
 
 
 def _is_of_third_person(text: str, goal: str) -> bool:

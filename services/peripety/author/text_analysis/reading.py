@@ -150,7 +150,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
     if main is not None and target is not None:
         counters = any(_matches(row, main.goal.verb, main.tail) for row in grammar.rows("goals")["counters"])
         is_opposed = (pattern in _OPPOSED or counters or not pattern) and things.oppose_owners(
-            target.head, (main.place, main.end)
+            target.head, (main.place, main.end), is_taken=pattern == "take"
         )
         if is_opposed and counters:
             # The thing that is to end belongs to an opponent.

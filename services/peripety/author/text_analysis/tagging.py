@@ -37,7 +37,8 @@ def _mark_foes(words: list[Word], grammar: Grammar) -> list[Word]:
     """Give the nouns of persons who are against others their class; return the words."""
     foes = grammar.words("people", "foes")
     for word in words:
-        if word.tag == "noun" and word.lemma.casefold() in foes:
+        if word.tag == "noun" and not foes.isdisjoint({word.lemma.casefold(), word.low}):
+            word.lemma = word.lemma if word.lemma.casefold() in foes else word.text
             word.classes = ("person.foe",)
     return words
 
@@ -238,6 +239,9 @@ class _EnglishTagger:
                 return "verb"
         if self._form == "ing":
             return "verb"
+        if self._form == "s" and self._noun and right in ("be", "have", "modal"):
+            # The subject of the verb after it.
+            return "noun"
         modifies = self._adjective_rank < _NEVER or self._form == "ed"
         return "adj" if modifies and self._noun_follows() else self._best()
 

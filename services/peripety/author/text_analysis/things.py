@@ -73,7 +73,7 @@ class ThingReader:
     def _sort_thing(self, chunk: Chunk) -> None:
         if self._is_measured(chunk):
             self._add(self.supplies, chunk)
-        elif self._threatens(chunk) and not self._is_scarce(chunk):
+        elif self._threatens(chunk) and (chunk.is_first_class(*_HARM) or not self._is_scarce(chunk)):
             self._add(self.dangers, chunk)
         elif self._is_supply(chunk):
             self._add(self.supplies, chunk)
@@ -281,7 +281,7 @@ class ThingReader:
                 return
         self.people.append(person)
 
-    def oppose_owners(self, head: str, goal: tuple[int, int]) -> bool:
+    def oppose_owners(self, head: str, goal: tuple[int, int], *, is_taken: bool) -> bool:
         """Put the owners of what a goal takes or stops on the side against the player, if they have none.
 
         An owner has, makes or holds a thing of this head: "their thing", or "they have built a thing".
@@ -289,6 +289,7 @@ class ThingReader:
         Args:
             head: the lemma of the head of the thing.
             goal: the places of the words of the goal.
+            is_taken: True if the opponents may hold a thing of the player.
 
         Returns:
             True if the text names an owner who is against the player.
@@ -298,7 +299,7 @@ class ThingReader:
             for chunk in self._chunks
             if chunk.nouns
             and chunk.head.lemma == head
-            and (owner := self._find_owner(chunk, goal)) is not None
+            and (owner := self._find_owner(chunk, goal, is_taken=is_taken)) is not None
         ]
         found = False
         for place, person in enumerate(self.people):
@@ -313,9 +314,9 @@ class ThingReader:
             return True
         return bool(chunk.nouns) and person.role.split(" ")[-1].endswith(chunk.head.lemma)
 
-    def _find_owner(self, chunk: Chunk, goal: tuple[int, int]) -> Chunk | None:
+    def _find_owner(self, chunk: Chunk, goal: tuple[int, int], *, is_taken: bool) -> Chunk | None:
         """Return the phrase of the persons who own a thing; None for the player or an unknown owner."""
-        if is_own(chunk, self._words, self._grammar):
+        if is_own(chunk, self._words, self._grammar) and not is_taken:
             return None
         people = [
             other
@@ -328,12 +329,17 @@ class ThingReader:
         ]
         if chunk.owner is not None:
             return chunk.owner if chunk.owner in people else None
-        if self._words[chunk.start].tag == "poss":
+        if (maker := self._find_maker(chunk, people)) is not None:
+            return maker
+        if chunk.belongs == "other" and self._words[chunk.start].tag == "poss":
             earlier = [other for other in people if other.end <= chunk.start]
             plural = [other for other in earlier if other.is_plural]
             return next(iter([*reversed(plural), *reversed(earlier)]), None)
-        if goal[0] <= chunk.start < goal[1]:
-            return None
+        is_goal = goal[0] <= chunk.start < goal[1]
+        return None if is_goal else self._find_holder(chunk, people)
+
+    def _find_holder(self, chunk: Chunk, people: Sequence[Chunk]) -> Chunk | None:
+        """Return the subject of the clause about a thing: "they have built a thing"."""
         clause = self._words[self._find_clause(chunk.start) : chunk.start]
         if any(word.tag in ("player", "modal") for word in clause if not self._owns_phrase(word)):
             return None
@@ -347,14 +353,26 @@ class ThingReader:
         ]
         return led[0] if led else None
 
+    def _find_maker(self, chunk: Chunk, people: Sequence[Chunk]) -> Chunk | None:
+        """Return the subject of a relative clause about a thing: "the thing that they built"."""
+        link = self._word(chunk.end)
+        links = self._grammar.words("people", "who") | {"that", "which"}
+        if link is None or link.low not in links:
+            return None
+        maker = next((other for other in people if other.start in (chunk.end, chunk.end + 1)), None)
+        verb = self._word(maker.end) if maker is not None else None
+        return maker if verb is not None and verb.tag in ("verb", "have") else None
+
     def _owns_phrase(self, word: Word) -> bool:
         """Return True for a pronoun before a mark of an owner, as in Chinese."""
         place = next(at for at, each in enumerate(self._words) if each is word)
         return any(each.tag == "owner" for each in self._words[place : place + _NEAR + 1])
 
     def _find_clause(self, place: int) -> int:
-        """Return the place of the first word of a clause."""
-        while place and self._words[place - 1].tag not in ("mark", "end", "conj"):
+        """Return the place of the first word of a clause; a verb after "and" has the subject before it."""
+        while place and self._words[place - 1].tag not in ("mark", "end"):
+            if self._words[place - 1].tag == "conj" and self._words[place].tag != "verb":
+                break
             place -= 1
         return place
 

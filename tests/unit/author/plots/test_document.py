@@ -114,8 +114,9 @@ def test_a_player_who_does_nothing_loses_however_long_it_takes(plot: str) -> Non
 @native
 @pytest.mark.parametrize("plot", list_plots())
 def test_a_greedy_player_neither_always_wins_nor_mostly_loses(plot: str) -> None:
-    report = engine.compile(json.dumps(document_of(SUBJECTS[0], plot))).dry_run(runs=512, persona="greedy")
-    assert 0.5 <= report.won / report.runs <= 0.8
+    for reading in SUBJECTS[:2]:
+        report = engine.compile(json.dumps(document_of(reading, plot))).dry_run(runs=512, persona="greedy")
+        assert 0.5 <= report.won / report.runs <= 0.8
 
 
 @pytest.mark.slow(reason="plays every pair of actions")
