@@ -496,7 +496,7 @@ def generate(
             "--diff",
             metavar="REV",
             help="Test only what has changed in the directory since this Git revision. Only for programs"
-            " and functions in Python.",
+            " whose lines are measured.",
         ),
     ] = None,
     readable: Readable = None,

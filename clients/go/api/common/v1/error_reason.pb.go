@@ -887,7 +887,7 @@ const (
 	ErrorReason_ERROR_REASON_NOTHING_CHANGED ErrorReason = 811
 	// Tests of this command cannot be limited to changed lines.
 	//
-	// Why: Lines are measured for programs and functions in Python.
+	// Why: Lines are measured for programs in Python and JavaScript, and for functions and services in Python.
 	//
 	// Fix: Leave out `--diff`.
 	ErrorReason_ERROR_REASON_LINES_NOT_MEASURED ErrorReason = 812

@@ -21,7 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FailedPreconditionError, Finding, InvalidArgumentError
-from peripety.testgen.subjects.command.baseline.tests import ProgramTests
+from peripety.testgen.subjects.command.baseline.tests import ProgramTests, command_test
+from peripety.testgen.subjects.command.javascript_program import (
+    JAVASCRIPT_PROBE,
+    MIN_JAVASCRIPT_MEMORY_BYTES,
+    JavaScriptProgram,
+    parse_javascript_command,
+)
 from peripety.testgen.subjects.command.python_program import (
     MEASURING_PATHS,
     ProgramInput,
@@ -194,26 +200,40 @@ class CommandSubject:
         variables = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **given}
         self._started = started = self._find_program(variables)
         named = () if started is None else (*started.interpreter, started.program)
+        javascript = None if started else parse_javascript_command(self._argv, working_directory, variables)
+        if javascript is not None:
+            named = (javascript.interpreter, javascript.program)
+            variables = {"NODE_OPTIONS": f"--max-old-space-size={memory_bytes >> 20}", **variables}
+            memory_bytes = max(memory_bytes, MIN_JAVASCRIPT_MEMORY_BYTES)
         self._sandbox = Sandbox(
             (*named, *self._argv),
             working_directory,
             variables,
             timeout_seconds,
             memory_bytes,
-            readable=[*readable, *MEASURING_PATHS],
+            readable=[*readable, *MEASURING_PATHS, JAVASCRIPT_PROBE],
             unfenced=unfenced,
             is_serving=self._is_service,
         )
-        self._program = None
+        self._program: PythonProgram | None = None
+        self._script: JavaScriptProgram | None = None
         if started is not None and measured:
             program = PythonProgram(started, self._sandbox, timeout_seconds, task, changes)
             self._program = program if program.modules else None
+        elif javascript is not None and measured and not self._is_service:
+            script = JavaScriptProgram(javascript, self._sandbox, changes)
+            self._script = script if script.modules else None
         self.changed_since = "" if changes is None else changes.revision
         if changes is not None:
             self._check_changes(changes)
 
+    @property
+    def _measured(self) -> PythonProgram | JavaScriptProgram | None:
+        """The program whose lines are measured; None if none are."""
+        return self._program or self._script
+
     def _check_changes(self, changes: ProgramChanges) -> None:
-        program = self._program
+        program = self._measured
         if program is None:
             raise InvalidArgumentError(
                 ".subject.command.changes: the lines of this command are not measured, so tests cannot be"
@@ -240,11 +260,11 @@ class CommandSubject:
     def material(self) -> Mapping[str, Any]:
         """The command, its calling convention, and its source if it is known."""
         material: dict[str, Any] = {"command": [*self._argv], "expected_output": _EXPECTED_OUTPUT_TEXT}
-        if self._program is not None:
-            material |= self._source_material(self._program)
+        if self._measured is not None:
+            material |= self._source_material(self._measured)
         return material
 
-    def _source_material(self, program: PythonProgram) -> dict[str, Any]:
+    def _source_material(self, program: PythonProgram | JavaScriptProgram) -> dict[str, Any]:
         """Return the sources, most executed first, and the names of the files that are too long together."""
         executed: Counter[str] = Counter()
         # The order of one source needs no runs, and a library is not run by itself.
@@ -277,7 +297,7 @@ class CommandSubject:
     @cached_property
     def targets(self) -> Sequence[SubjectTarget]:
         """The lines of the measured files."""
-        program = self._program
+        program = self._measured
         if program is None:
             return ()
         return tuple(
@@ -293,7 +313,7 @@ class CommandSubject:
     @property
     def unmeasured_lines(self) -> Mapping[str, int]:
         """The numbers of lines of imported packages that are not measured."""
-        return NO_LINES if self._program is None else self._program.unmeasured_lines
+        return NO_LINES if self._measured is None else self._measured.unmeasured_lines
 
     @cached_property
     def mutants(self) -> Sequence[Mutant]:
@@ -368,13 +388,18 @@ class CommandSubject:
             if self.changed_since and not self._reaches_changes(body):
                 continue
             yield from self._described(DraftTest(name, json.dumps(arguments), body=body, category=category))
+        if self._script is not None:
+            for command in self._script.documented_commands():
+                draft = command_test(command)
+                if not self.changed_since or self._reaches_changes(draft.body or {}):
+                    yield draft
         if self._program is not None:
             for draft in ProgramTests(self._program, self._list_files(), _SURVEY_SECONDS):
                 yield from (draft,) if draft.source else self._described(draft)
 
     def _reaches_changes(self, body: Mapping[str, Any]) -> bool:
         """Return True if a run depends on the changed lines; True if whole files are measured."""
-        program = self._program
+        program = self._measured
         return program is None or program.reaches_changes(self._executed_lines(body))
 
     def _list_files(self) -> list[str]:
@@ -444,7 +469,7 @@ class CommandSubject:
         return replace(output, stdout=stdout, stderr=stderr, files=files)
 
     def _covered_targets(self, body: Mapping[str, Any], output: ProcessOutput) -> frozenset[str]:  # noqa: ARG002 - of a service
-        program = self._program
+        program = self._measured
         if program is None:
             return frozenset()
         return frozenset(
@@ -456,7 +481,7 @@ class CommandSubject:
 
     def _executed_lines(self, body: Mapping[str, Any]) -> Mapping[str, frozenset[int]] | None:
         """Return the lines that a run executes by file; None if they cannot be determined."""
-        program = self._program
+        program = self._measured
         return None if program is None else program.executed_lines(self._input_of(body))
 
 

@@ -241,7 +241,7 @@ class RunningGrpcService(GrpcSubject):
         self._argv = ()
         self._timeout = timeout_seconds
         self._redactor = EnvironmentRedactor({})
-        self._program = None
+        self._program = self._script = None
         self.changed_since = ""
         self._document = self._load_document("")
 

@@ -1032,7 +1032,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_LINES_NOT_MEASURED: _ErrorReason.ValueType  # 812
     """Tests of this command cannot be limited to changed lines.
 
-    Why: Lines are measured for programs and functions in Python.
+    Why: Lines are measured for programs in Python and JavaScript, and for functions and services in Python.
 
     Fix: Leave out `--diff`.
     """
@@ -2170,7 +2170,7 @@ Fix: No test is needed. Name an earlier revision, or generate tests without `--d
 ERROR_REASON_LINES_NOT_MEASURED: ErrorReason.ValueType  # 812
 """Tests of this command cannot be limited to changed lines.
 
-Why: Lines are measured for programs and functions in Python.
+Why: Lines are measured for programs in Python and JavaScript, and for functions and services in Python.
 
 Fix: Leave out `--diff`.
 """

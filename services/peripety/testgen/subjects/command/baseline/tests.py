@@ -78,7 +78,7 @@ class ProgramTests:
         yield from (test for test, is_met in self.sourced if not is_met)
         for command in self._commands:
             if not self._program.is_limited or self._reaches_changes(command):
-                yield _command_test(command)
+                yield command_test(command)
         observed = islice(self._observed_tests(), _MAX_OBSERVED)
         met = (test for test, is_met in self.sourced if is_met)
         rows = zip_longest(observed, observed, met)
@@ -200,7 +200,8 @@ def call_test(
     )
 
 
-def _command_test(command: DocumentedCommand) -> DraftTest:
+def command_test(command: DocumentedCommand) -> DraftTest:
+    """Return the test of a command in a README."""
     body = {
         "arguments": [*command.arguments],
         "stdin": "",

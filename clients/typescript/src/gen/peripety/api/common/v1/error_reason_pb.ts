@@ -1575,7 +1575,7 @@ export enum ErrorReason {
   /**
    * Tests of this command cannot be limited to changed lines.
    *
-   * Why: Lines are measured for programs and functions in Python.
+   * Why: Lines are measured for programs in Python and JavaScript, and for functions and services in Python.
    *
    * Fix: Leave out `--diff`.
    *
