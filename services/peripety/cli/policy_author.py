@@ -35,14 +35,15 @@ from peripety.cli.output import (
 from peripety.cli.render.policy import live_policy_view
 from peripety.cli.runs import Follow, RunFollower, resumed_compilation
 from peripety.engine import compile_policy
-from peripety.errors import InternalError, InvalidArgumentError, SpecError
+from peripety.errors import InternalError, InvalidArgumentError, Severity, SpecError
 from peripety.policy.authoring.sentence_report import PARTIAL_CODE, UNREAD_CODE, summarize_sentences
+from peripety.policy.events import CONTESTED_CODE
 from peripety.policy.explanation import list_closed_tools
 from peripety.rpc.proto_json import from_json, to_json
 from peripety.rpc.status import finding_from_proto
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Sequence
+    from collections.abc import AsyncIterable, Iterable, Sequence
 
     from rich.console import Console
 
@@ -225,8 +226,12 @@ async def _compile(
     server: str | None,
     out: Console,
     follower: RunFollower,
+    folder: Path | None,
 ) -> pb.CompilePolicyResponse.Compiled:
-    """Compile a policy, or follow the run with this id."""
+    """Compile a policy, or follow the run with this id.
+
+    If only contested scenarios are left, the rules and the scenarios are written to the folder all the same.
+    """
     # The text of a followed run is not known here; the summary then counts the findings alone.
     constitution = "" if isinstance(request, str) else request.constitution
     with live_policy_view(out, constitution) as story:
@@ -246,8 +251,21 @@ async def _compile(
                     if any(one.code in {UNREAD_CODE, PARTIAL_CODE} for one in found):
                         summary = summarize_sentences(constitution, found)
                         raise SpecError(f"{summary}; nothing is stored", found)
+                    if {one.code for one in found if one.severity is Severity.ERROR} == {CONTESTED_CODE}:
+                        where = _save_rules(folder, event.failed.document, event.failed.scenarios)
+                        raise SpecError(f"a person has to decide what is contested; {where}", found)
                     raise SpecError("rules and scenarios could not be reconciled", found)
     raise InternalError("the policy service ended its stream without a result")
+
+
+def _save_rules(folder: Path | None, document: bytes, scenarios: Iterable[pb.PolicyScenario]) -> str:
+    """Write rules and scenarios to a folder, if there is one, and return what was done."""
+    if folder is None:
+        return "nothing is stored or written"
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(document + b"\n", folder / POLICY_FILE)
+    save_file(format_suite([to_json(one) for one in scenarios]), folder / SCENARIOS_FILE)
+    return f"nothing is stored; rules and scenarios are written to {printable(str(folder))}"
 
 
 @commands.command("compile")
@@ -315,7 +333,8 @@ def compile_(
     """Compile a written policy into rules and a test suite.
 
     Stores both. Exit code 0 if every sentence is followed, and rules and suite agree. Exit code 1 otherwise:
-    the findings give the reasons, and nothing is stored. The work is a run; see `peripety generate`.
+    the findings give the reasons, and nothing is stored. If only contested scenarios are left, --out is
+    written all the same. The work is a run; see `peripety generate`.
     """
     require_folder(out)
     order: pb.CompilePolicyRequest | str
@@ -334,12 +353,9 @@ def compile_(
         order = follow
     follower = RunFollower("peripety policy compile --follow", server)
     shown = person_console() if as_json else result_console()
-    compiled = follower.wait(_compile(order, server, shown, follower))
+    compiled = follower.wait(_compile(order, server, shown, follower, out))
     policy = compiled.policy
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        save_file(policy.document + b"\n", out / POLICY_FILE)
-        save_file(format_suite([to_json(one) for one in policy.scenarios]), out / SCENARIOS_FILE)
+    _save_rules(out, policy.document, policy.scenarios)
     if as_json:
         write_json(to_json(compiled))
     else:

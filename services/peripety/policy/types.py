@@ -118,13 +118,27 @@ class DiscardedScenario:
 
     Attributes:
         scenario: the scenario.
-        rule: the invariant that decides its request, or `argument-schema` for invalid arguments.
+        rule: the invariant that decides its request, `argument-schema` for invalid arguments, or `withdrawn`
+            if its author names no sentence for it.
         actual: the fixed decision.
     """
 
     scenario: TestScenario
     rule: str
     actual: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class ContestedScenario:
+    """A scenario that expects a call to be stopped, although its judge reads the policy as allowing it.
+
+    Attributes:
+        scenario: the scenario.
+        reasoning: the reason of the judge.
+    """
+
+    scenario: TestScenario
+    reasoning: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +149,13 @@ class ScenarioFeedback:
         corrections: scenarios with a wrong expectation, which are already corrected.
         discarded: scenarios that conflict with an invariant or with the schema of their tool.
         probes: requests that no scenario covers.
+        contested: scenarios that their author has to withdraw, or to justify with a sentence of the policy.
     """
 
     corrections: tuple[ScenarioCorrection, ...] = ()
     discarded: tuple[DiscardedScenario, ...] = ()
     probes: tuple[TestScenario, ...] = ()
+    contested: tuple[ContestedScenario, ...] = ()
 
 
 # ---- Results of verification and analysis.
@@ -374,8 +390,8 @@ class CompileLimits:
 
     Attributes:
         repairs: maximum number of repair rounds after the first verification.
-        probes: maximum number of probes per round.
-        probe_rounds: maximum number of probe rounds.
+        probes: maximum number of probes of a review; 0 for no reviews.
+        probe_rounds: maximum number of reviews of a batch of tools.
         tools_per_batch: maximum number of tools in one prompt.
         turns: maximum number of turns of one scenario author; None for no limit.
         budget: the budget of all model calls together.

@@ -157,7 +157,7 @@ async def test_scenarios_are_written_in_a_conversation_that_is_read_from_the_cac
     order = CompileOrder("Whatever lies below /a may be read. Nothing else may.", (tool,))
     gap = TestScenario("a neighbour", ToolRequest("alpha", "read", {"path": "/ab"}), Expectation.DENY)
     async with asking(served[1], tmp_path) as gateway:
-        system = authoring_system_text("scenarios", prompt_material(order, order.tools))
+        system = authoring_system_text(prompt_material(order, order.tools))
         session = ScenarioGeneratorSession(gateway, system, order.tools)
         await session.generate()
         await session.regenerate(ScenarioFeedback(probes=(gap,)))

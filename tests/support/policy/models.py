@@ -17,10 +17,11 @@ from peripety.llmsim.server.runner import serve_in_thread
 from peripety.llmsim.types import SimRole, SimStopReason
 from peripety.policy.authoring.compiler import PolicyCompiler
 from peripety.policy.authoring.prompts import (
-    JUDGEMENT_SCHEMA_NAME,
-    PATCHES_SCHEMA_NAME,
-    RULES_SCHEMA_NAME,
-    SCENARIOS_SCHEMA_NAME,
+    JUDGE_TASK,
+    PATCHES_TASK,
+    RULES_TASK,
+    SCENARIOS_TASK,
+    load_prompt,
 )
 from peripety.policy.authoring.run_context import InMemoryArtifactCache
 from peripety.policy.events import CompileProgress, PolicyCompileFailed, ScenariosVerified
@@ -46,6 +47,16 @@ if TYPE_CHECKING:
     from peripety.policy.authoring.run_context import ArtifactCache
     from peripety.policy.events import CompileEvent
     from support.policy.policies import TruePolicy
+
+
+_TASKS = (RULES_TASK, SCENARIOS_TASK, JUDGE_TASK, PATCHES_TASK)
+_HEADINGS = {load_prompt(task).partition(" (")[0]: task for task in _TASKS}
+"""The headings of the tasks, which begin the first messages of their conversations."""
+
+
+def task_of(request: GenerateRequest) -> str:
+    """The task of a conversation, by the heading of its first message."""
+    return next(task for heading, task in _HEADINGS.items() if heading in request.messages[0].text)
 
 
 def about(request: GenerateRequest) -> dict[str, Any]:
@@ -115,7 +126,7 @@ SATISFIED: dict[str, Any] = {"satisfied": True, "attributions": [], "probes": []
 
 @dataclass
 class Script:
-    """Answers of models, turn by turn under each schema; the last answer repeats for ever.
+    """Answers of models, turn by turn for each task; the last answer repeats for ever.
 
     Attributes:
         rules: answers to requests for rules: sequences of rules, or any answer of a `FakeGateway`.
@@ -131,13 +142,12 @@ class Script:
     asked: dict[str, int] = field(default_factory=dict)
 
     def __call__(self, request: GenerateRequest) -> Any:
-        assert request.schema is not None
-        name = request.schema.name
+        name = task_of(request)
         answers = {
-            RULES_SCHEMA_NAME: self.rules,
-            SCENARIOS_SCHEMA_NAME: self.scenarios,
-            JUDGEMENT_SCHEMA_NAME: self.judgements,
-            PATCHES_SCHEMA_NAME: self.patches,
+            RULES_TASK: self.rules,
+            SCENARIOS_TASK: self.scenarios,
+            JUDGE_TASK: self.judgements,
+            PATCHES_TASK: self.patches,
         }[name]
         number = self.asked.get(name, 0)
         self.asked[name] = number + 1
@@ -145,9 +155,9 @@ class Script:
         if not isinstance(answer, tuple | list):
             return answer
         match name:
-            case "policy_rules":
+            case "rules":
                 return {"rules": [*answer]}
-            case "policy_scenarios":
+            case "scenarios":
                 return {"scenarios": [*map(told, answer)]}
             case _:
                 return {"reasoning": "so be it", "operations": [*answer]}
@@ -181,6 +191,10 @@ class Ran:
     def failed(self) -> PolicyCompileFailed:
         assert isinstance(self.last, PolicyCompileFailed), self.last
         return self.last
+
+    def asked(self, task: str) -> list[GenerateRequest]:
+        """The requests of one task."""
+        return [request for request in self.model.requests if task_of(request) == task]
 
     def of(self, kind: type[E]) -> list[E]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -274,9 +288,9 @@ class ScriptedModel:
     def __call__(self, request: SimRequest) -> ScriptResponse:
         """Return the answer to a question."""
         about = _material(request)
-        match request.system.splitlines()[0].split(" (")[0]:
+        match request.messages[0].text.partition(" (")[0]:
             case "# Rule author":
-                is_again = len(request.messages) > 0 and request.messages[0].text.startswith(_AGAIN)
+                is_again = _AGAIN in request.messages[0].text
                 planted = {} if is_again and self.can_repair else self.planted
                 return _said({"rules": self._rules(about["tools"], planted)})
             case "# Scenario author":
@@ -291,7 +305,11 @@ class ScriptedModel:
     # --- rules ---
 
     def _rules(self, tools: Sequence[Json], planted: Mapping[str, str]) -> list[Json]:
-        rules = (told_rule(rule, tools) for rule in self.true.rules(tools[0]["server_name"]))
+        servers = dict.fromkeys(tool["server_name"] for tool in tools)
+        of_server = {server: [tool for tool in tools if tool["server_name"] == server] for server in servers}
+        rules = (
+            told_rule(rule, own) for server, own in of_server.items() for rule in self.true.rules(server)
+        )
         return [rule | {"then": planted.get(rule["id"], rule["then"])} for rule in rules if rule is not None]
 
     def _operations(self, tools: Sequence[Json], request: SimRequest) -> Json:
@@ -426,8 +444,10 @@ def _material(request: SimRequest) -> Json:
 def _asked(request: SimRequest) -> Any:
     """The question, which is the last message that is a JSON object."""
     for message in reversed(request.messages):
-        if message.role is SimRole.USER and message.text.startswith("{"):
-            return json.JSONDecoder().raw_decode(message.text)[0]
+        lines = message.text.splitlines() if message.role is SimRole.USER else ()
+        for line in lines:
+            if line.startswith("{"):
+                return json.JSONDecoder().raw_decode(line)[0]
     raise AssertionError(request.messages)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from itertools import zip_longest
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +25,7 @@ from peripety.policy.authoring.run_context import (
     split_batches,
 )
 from peripety.policy.authoring.scenario_authors import ScenarioAuthorPool
+from peripety.policy.authoring.scenario_merge import WITHDRAWN_RULE
 from peripety.policy.authoring.scenario_suite import (
     ScenarioSuite,
     evaluate_scenarios,
@@ -34,11 +33,28 @@ from peripety.policy.authoring.scenario_suite import (
 )
 from peripety.policy.authoring.sentence_report import report_sentences
 from peripety.policy.events import PolicyCompileFailed, RulesWritten, ScenariosVerified, ScenariosWritten
-from peripety.policy.types import CompilePhase, PolicyCompiled, ScenarioFeedback, VerificationReport
+from peripety.policy.types import (
+    CompilePhase,
+    ContestedScenario,
+    DiscardedScenario,
+    PolicyCompiled,
+    ScenarioFeedback,
+    ScenarioOrigin,
+    VerificationReport,
+)
 from peripety.policy.validation import check_order
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        AsyncIterator,
+        Callable,
+        Collection,
+        Coroutine,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
     from typing import TypeVar
 
     from peripety.engine import Policy
@@ -50,7 +66,6 @@ if TYPE_CHECKING:
     from peripety.policy.types import (
         AuditEntry,
         CompileOrder,
-        DiscardedScenario,
         ScenarioResult,
         TestScenario,
     )
@@ -108,6 +123,10 @@ class _CompileRun:
         foundation = compile_policy(make_document(order, order.tools, []))
         self._suite = ScenarioSuite(foundation, order.tools, order.handwritten, context.add_warning)
         self._judges = JudgePool(context, self._suite)
+        self._reviewed: dict[int, list[Sequence[Mapping[str, Any]]]] = {}
+        self._questioned: set[str] = set()
+        self._contested: tuple[Finding, ...] = ()
+        self._set_aside: tuple[TestScenario, ...] = ()
         self._report: VerificationReport | None = None
         self._rulebook: Rulebook
         self._policy: Policy | None = None
@@ -168,7 +187,8 @@ class _CompileRun:
         """
         order = self._order
         rules = [*order.invariants, *self._current_policy.rules]
-        found = report_sentences(order.constitution, rules, self._rulebook.unexpressed, Severity.ERROR)
+        unexpressed = self._rulebook.unexpressed
+        found = report_sentences(order.constitution, rules, unexpressed, Severity.ERROR, order.tools)
         if found:
             raise RunFailedError(found)
 
@@ -204,25 +224,23 @@ class _CompileRun:
     async def _run_rounds(self) -> AsyncIterator[CompileEvent]:
         """Verify, judge and repair, until every scenario passes or no change is left to try."""
         limits = self._order.limits
-        judged = _JudgedState()
         for number in range(limits.repairs + 1):
             self._context.round = number
             results = await self._verify_suite()
             yield self._verified_event(results)
-            shown = [*self._results_to_judge(results, judged)]
-            judged = _JudgedState(
-                frozenset(result.scenario.description for result in results),
-                tuple(section.rules for section in self._rulebook.sections),
+            settled = self._settled_descriptions()
+            known = [result for result in results if result.scenario.description not in settled]
+            place_of = self._rulebook.section_index
+            tested = {place_of(result.scenario.request) for result in known}
+            failing = {place_of(result.scenario.request) for result in known if not result.passed}
+            judging = self._judges.evaluate(
+                self._rulebook,
+                self._current_policy,
+                known,
+                sorted(failing) or self._places_to_review(tested),
+                is_review=not failing,
             )
-            rounds = limits.probe_rounds if number == 0 else min(1, limits.probe_rounds)
-            async with closing(
-                self._judges.evaluate(
-                    self._rulebook,
-                    self._current_policy,
-                    shown,
-                    rounds if limits.probes else 0,
-                ),
-            ) as events:
+            async with closing(judging) as events:
                 async for event in events:
                     yield event
             ruling = self._judges.attribution_result
@@ -230,40 +248,53 @@ class _CompileRun:
             self._authors.add_feedback(self._collect_feedback(), self._suite.scenarios)
             if number == limits.repairs or not (ruling.problems or self._authors.has_pending_turns):
                 break
-            before = (self._current_policy.policy_hash, self._suite.scenarios)
+            before = (self._current_policy.policy_hash, self._suite.scenarios, settled)
             async with closing(self._run_repair()) as events:
                 async for event in events:
                     yield event
-            is_stuck = before == (self._current_policy.policy_hash, self._suite.scenarios)
+            settled = self._settled_descriptions()
+            is_stuck = before == (self._current_policy.policy_hash, self._suite.scenarios, settled)
             if is_stuck and not (ruling.corrections or self._repair_loop.has_rejections):
                 break
         results = await self._verify_suite()
         failures = [result for result in results if not result.passed]
         if failures:
             yield self._verified_event(results)
-            raise RunFailedError(
-                describe_failures(failures, self._judges.contested, self._repair_loop.no_change_reasons),
-            )
+            found = describe_failures(failures, self._judges.contested, self._repair_loop.no_change_reasons)
+            if not self._settled_descriptions().issuperset(one.scenario.description for one in failures):
+                raise RunFailedError(found)
+            self._contested = found
+            self._suite.remove(result.scenario for result in failures)
+            self._set_aside = tuple(result.scenario for result in failures)
 
-    def _results_to_judge(
-        self,
-        results: Iterable[ScenarioResult],
-        judged: _JudgedState,
-    ) -> Iterator[ScenarioResult]:
-        """Yield the results of batches with failures, new scenarios or changed rules."""
-        known = [*results]
-        place_of = self._rulebook.section_index
-        stirred = {
-            place_of(result.scenario.request)
-            for result in known
-            if not result.passed or result.scenario.description not in judged.descriptions
-        }
-        before = zip_longest(self._rulebook.sections, judged.rules)
-        stirred |= {place for place, (section, rules) in enumerate(before) if section.rules != rules}
-        is_asked = any(not result.passed for result in known) or self._order.limits.probes
-        for result in known if is_asked else ():
-            if place_of(result.scenario.request) in stirred:
-                yield result
+    def _settled_descriptions(self) -> frozenset[str]:
+        """Return the contested scenarios that only a person can decide.
+
+        Their authors do not withdraw them, and neither the judge nor the mender reads the policy as they do.
+        """
+        declined = self._repair_loop.left_failing
+        return frozenset(
+            scenario.description
+            for scenario in self._suite.scenarios
+            if scenario.source is not ScenarioOrigin.HANDWRITTEN
+            and scenario.description in self._judges.contested
+            and scenario.description in declined
+        )
+
+    def _places_to_review(self, tested: Collection[int]) -> list[int]:
+        """Return the sections whose current rules were not reviewed, and count their reviews.
+
+        A section without rules and scenarios decides nothing and is left out.
+        """
+        limits = self._order.limits
+        places = []
+        for place, section in enumerate(self._rulebook.sections) if limits.probes else ():
+            earlier = self._reviewed.setdefault(place, [])
+            is_empty = not section.rules and place not in tested
+            if not is_empty and section.rules not in earlier and len(earlier) < limits.probe_rounds:
+                earlier.append(section.rules)
+                places.append(place)
+        return places
 
     def _collect_feedback(self) -> ScenarioFeedback:
         """Return the feedback of the last judgement for the scenario authors.
@@ -278,7 +309,13 @@ class _CompileRun:
             for correction in ruling.corrections
             if not (self._order.replace_corrected and correction.scenario_description in failing)
         )
-        return ScenarioFeedback(tuple(corrections), (), self._judges.probes)
+        contested = []
+        for scenario, word in ruling.contested:
+            is_new = scenario.description not in self._questioned
+            if is_new and scenario.source is ScenarioOrigin.GENERATED:
+                self._questioned.add(scenario.description)
+                contested.append(ContestedScenario(scenario, word.reasoning))
+        return ScenarioFeedback(tuple(corrections), (), self._judges.probes, tuple(contested))
 
     async def _run_repair(self) -> AsyncIterator[CompileEvent]:
         async with closing(self._authors.write_replacements()) as steps:
@@ -286,6 +323,12 @@ class _CompileRun:
                 yield step
         for event in self._merge_contributions(self._authors.contributions):
             yield event
+        withdrawn = self._authors.find_withdrawn()
+        self._suite.remove(withdrawn)
+        results = await asyncio.to_thread(evaluate_scenarios, self._current_policy, withdrawn)
+        for result in results:
+            discarded = DiscardedScenario(result.scenario, WITHDRAWN_RULE, result.actual.decision)
+            yield self._context.record_decision(ENGINE_ACTOR, discarded)
         mending = self._repair_loop.repair(
             self._rulebook,
             self._current_policy,
@@ -334,11 +377,17 @@ class _CompileRun:
         if suite.generated:
             yield ScenariosWritten(suite.generated)
         rules, unexpressed = self._current_policy.rules, self._rulebook.unexpressed
-        for warning in report_sentences(self._order.constitution, rules, unexpressed):
+        order = self._order
+        for warning in report_sentences(order.constitution, rules, unexpressed, tools=order.tools):
             self._context.add_warning(warning)
-        if any(self._judges.doubts.values()):
+        for doubt in dict.fromkeys(doubt for told in self._judges.doubts.values() for doubt in told):
             message = "a judge is not satisfied, though every scenario passes"
+            message = f"{message}: {doubt}" if doubt else message
             self._context.add_warning(Finding("POLICY_DOUBTED", "", message, Severity.WARNING))
+        if self._contested:
+            self._suite.scenarios, self._report = (*suite.scenarios, *self._set_aside), suite.report
+            yield self._make_failed(self._contested)
+            return
         yield PolicyCompiled(
             self._current_policy.document,
             suite.scenarios,
@@ -363,14 +412,6 @@ class _CompileRun:
             )
         finally:
             is_left.set()
-
-
-@dataclass(frozen=True, slots=True)
-class _JudgedState:
-    """The previous input of the judges: descriptions of scenarios, and the rules of each batch."""
-
-    descriptions: frozenset[str] = frozenset()
-    rules: tuple[Sequence[Mapping[str, Any]], ...] = ()
 
 
 class _BatchWork:

@@ -13,8 +13,9 @@ decisions can be audited and repeated.
 
 Invariants.
 
-- A scenario that did not expect `allow` never expects it because of a judge. Such corrections are rejected.
-  Any other correction of a scenario that a model wrote is applied.
+- A scenario that did not expect `allow` never expects it because of a judge. Such corrections are rejected,
+  and the author of the scenario has to name the sentence that forbids the call, or to withdraw the
+  scenario. Any other correction of a scenario that a model wrote is applied.
 - A handwritten scenario is never changed. Blame on it is rejected and reported as a warning, because its
   author may have to look at it.
 - Each failure that remains after the corrections is a problem of the rules, whether it was attributed or
@@ -24,7 +25,9 @@ Invariants.
 - All attributions of failures are recorded in the audit log, rejected ones too. If the run fails in the
   end, the rejected ones are part of the findings, so that a person can decide.
 
-There is one judge per batch of tools (`JudgePool`). Judges also write probes: further test requests.
+There is one judge per batch of tools (`JudgePool`). Where scenarios fail, it attributes them. Once none
+fails, it reviews the rules: it compares each sentence with the back-translation of its rules, and writes
+probes, which are calls that show a difference.
 
 Alternatives. Letting the repair of the rules decide would make it a judge in its own case. Several judges
 with a majority vote multiply the cost, and models from the same family share their errors.
@@ -33,24 +36,25 @@ with a majority vote multiply the cost, and models from the same family share th
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from peripety.core.concurrency import closing
+from peripety.engine import compile_policy
 from peripety.errors import Finding, Severity
-from peripety.gateway.types.request import ResponseSchema
 from peripety.policy.authoring.prompts import (
-    JUDGEMENT_SCHEMA_NAME,
+    JUDGE_TASK,
+    TaskConversation,
     authoring_system_text,
-    judgement_schema,
     parse_scenarios,
     prompt_material,
+    rules_about,
+    rules_to_documents,
     scenario_to_document,
-    start_conversation,
     to_compact_json,
 )
+from peripety.policy.authoring.rule_author import make_document
 from peripety.policy.authoring.run_context import (
     ENGINE_ACTOR,
     is_response_error,
@@ -59,7 +63,8 @@ from peripety.policy.authoring.run_context import (
 )
 from peripety.policy.authoring.scenario_merge import request_key
 from peripety.policy.authoring.scenario_suite import evaluate_scenarios
-from peripety.policy.events import ScenariosWritten
+from peripety.policy.authoring.sentence_report import normalize_words
+from peripety.policy.events import CONTESTED_CODE, ScenariosWritten
 from peripety.policy.types import (
     CompilePhase,
     Expectation,
@@ -68,6 +73,7 @@ from peripety.policy.types import (
     ScenarioCorrection,
     ScenarioOrigin,
 )
+from peripety.policy.verification.back_translation import translate_policy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -79,6 +85,7 @@ if TYPE_CHECKING:
     from peripety.policy.authoring.scenario_suite import ScenarioSuite
     from peripety.policy.events import CompileEvent
     from peripety.policy.types import AuditEntry, CompileOrder, ScenarioResult, TestScenario
+    from peripety.policy.verification.back_translation import DecidedCall, RuleStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +207,33 @@ class JudgeAnswer:
     Attributes:
         satisfied: True if the judge has no doubts about the rules.
         attributions: fault attributions of the failed scenarios that it was shown.
+        doubts: what it doubts and no call can show, in its words.
         probes: scenarios that test what it doubts.
         model: the model, as `provider/model`.
     """
 
     satisfied: bool
     attributions: tuple[JudgeAttribution, ...]
+    doubts: tuple[str, ...]
     probes: tuple[TestScenario, ...]
     model: str
+
+    def open_doubts(self) -> tuple[str, ...]:
+        """Return the doubts that no probe answers; an empty text stands for one without words."""
+        return self.doubts or (() if self.satisfied or self.probes or self.attributions else ("",))
+
+
+@dataclass(slots=True)
+class JudgeCase:
+    """The input of a judge.
+
+    Attributes:
+        results: the results of the scenarios of a batch.
+        sentences: the sentences with the back-translation of their rules; empty without a review.
+    """
+
+    results: list[ScenarioResult] = field(default_factory=list)
+    sentences: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Judge:
@@ -220,46 +246,62 @@ class Judge:
     """
 
     def __init__(self, gateway: ModelGateway, order: CompileOrder, batch: ToolBatch) -> None:
-        system = authoring_system_text("judge", prompt_material(order, batch.tools))
-        self._conversation = start_conversation(gateway, system, order.model)
-        self._schema = ResponseSchema(JUDGEMENT_SCHEMA_NAME, judgement_schema(batch.tools))
-        self._rules: Sequence[Mapping[str, Any]] | None = None
+        system = authoring_system_text(prompt_material(order, batch.tools))
+        self._conversation = TaskConversation(gateway, JUDGE_TASK, system, batch.tools, order.model)
+        self._told: set[str] = set()
 
     async def judge(
         self,
         rules: Sequence[Mapping[str, Any]],
-        results: Iterable[ScenarioResult],
+        case: JudgeCase,
         probes: int,
     ) -> JudgeAnswer:
-        """Show the results of scenarios and request fault attributions.
+        """Request fault attributions, or a review of the rules.
 
-        Passed scenarios take one line each. The rules are included only if they changed.
+        A question about failures has the rules and the passed scenarios of the same tools. A review has the
+        sentences whose rules are new.
 
         Args:
             rules: the current rules of the batch.
-            results: the results of its scenarios.
+            case: the results of its scenarios, and for a review its sentences.
             probes: the maximum number of probes; further ones are ignored.
 
         Raises:
             PeripetyError: as raised by `ModelGateway.stream`.
         """
-        known = [*results]
-        question: dict[str, Any] = {} if rules == self._rules else {"rules": [*rules]}
-        question["passed"] = [_summarize_result(result) for result in known if result.passed]
-        question["failed"] = [describe_failure(result) for result in known if not result.passed]
+        known = case.results
+        failures = [result for result in known if not result.passed]
+        question: dict[str, Any] = {"order": [rule["id"] for rule in rules]}
+        if case.sentences:
+            question["sentences"] = [one for one in case.sentences if _sentence_key(one) not in self._told]
+        else:
+            called = {result.scenario.request.tool_name for result in failures}
+            question["rules"] = rules_to_documents(rules_about(rules, failures))
+            question["passed"] = [
+                _summarize_result(result)
+                for result in known
+                if result.passed and result.scenario.request.tool_name in called
+            ]
+        question["failed"] = [*map(describe_failure, failures)]
         question["probes"] = probes
-        completion = await self._conversation.send(to_compact_json(question), schema=self._schema)
-        self._rules = rules
+        completion = await self._conversation.send(to_compact_json(question))
+        self._told.update(map(_sentence_key, case.sentences))
         value = completion.value or {"satisfied": False, "attributions": (), "probes": ()}
-        failed = {result.scenario.description for result in known if not result.passed}
+        failed = {result.scenario.description for result in failures}
         return JudgeAnswer(
             value["satisfied"],
             tuple(
                 _parse_attribution(told) for told in value["attributions"] if told["description"] in failed
             ),
+            tuple(value.get("doubts", ())),
             parse_scenarios(value["probes"][:probes], ScenarioOrigin.PROBE),
             f"{completion.provider}/{completion.model}",
         )
+
+
+def _sentence_key(told: Mapping[str, Any]) -> str:
+    """Return the sentence and the English of its rules; the calls depend on other sentences, too."""
+    return to_compact_json([told["sentence"], [[rule["id"], rule["english"]] for rule in told["rules"]]])
 
 
 def describe_failure(result: ScenarioResult) -> dict[str, Any]:
@@ -293,9 +335,9 @@ class JudgePool:
 
     Attributes:
         attribution_result: the resolved attributions of the last round.
-        probes: the probes of the last round, as examples for the scenario authors.
+        probes: the probes of the last round that were not added, as hints for the scenario authors.
         contested: rejected corrections of all rounds, by the description of the scenario.
-        doubts: whether the judge of a batch doubted the rules in its last response.
+        doubts: the doubts of each batch that no probe answers, as of the last response about it.
     """
 
     def __init__(self, context: RunContext, suite: ScenarioSuite) -> None:
@@ -305,7 +347,7 @@ class JudgePool:
         self._answers: tuple[JudgeAnswer, ...] = ()
         self._new_results: tuple[ScenarioResult, ...] = ()
         self.attribution_result = AttributionResult()
-        self.doubts: dict[int, bool] = {}
+        self.doubts: dict[int, tuple[str, ...]] = {}
         self.contested: dict[str, JudgeAttribution] = {}
         self.probes: tuple[TestScenario, ...] = ()
 
@@ -314,56 +356,61 @@ class JudgePool:
         rulebook: Rulebook,
         policy: Policy,
         results: Iterable[ScenarioResult],
-        rounds: int,
+        places: Iterable[int],
+        *,
+        is_review: bool,
     ) -> AsyncIterator[CompileEvent]:
-        """Request attributions, run the probes of the judges in rounds, and resolve the attributions.
+        """Request attributions or reviews, run the probes of a review, and resolve the attributions.
+
+        A probe that fails is a problem of the rules, without another attribution.
 
         Args:
-            book: the rules.
+            rulebook: the rules.
             policy: the same, compiled.
-            results: the scenarios to show; those of batches that are not judged now are left out.
-            rounds: the maximum number of probe rounds.
+            results: the results of all scenarios.
+            places: the sections to judge.
+            is_review: True to request a review of the rules; then no scenario of the sections fails.
 
         Raises:
             PeripetyError: as raised by `ModelGateway.stream`, except for invalid responses.
         """
-        most = self._context.order.limits.probes
-        shown = tuple(results)
-        failures = [result for result in shown if not result.passed]
+        probes = self._context.order.limits.probes if is_review else 0
+        asked = {place: JudgeCase() for place in places}
+        for result in results:
+            place = rulebook.section_index(result.scenario.request)
+            if place in asked:
+                asked[place].results.append(result)
+        if is_review:
+            for place, case in asked.items():
+                order = self._context.order
+                case.sentences = await asyncio.to_thread(_translate_section, order, rulebook, place)
+        failures = [result for case in asked.values() for result in case.results if not result.passed]
+        async with closing(self._ask_judges(rulebook, asked, probes)) as steps:
+            async for step in steps:
+                yield step
         words: dict[str, _SourcedAttribution] = {}
+        for opinion in self._answers:
+            for attribution in opinion.attributions:
+                words.setdefault(attribution.description, _SourcedAttribution(attribution, opinion.model))
         self.probes = ()
-        for number in range(max(rounds, 1)):
-            probes = most if number < rounds else 0
-            async with closing(self._ask_judges(rulebook, shown, probes)) as steps:
-                async for step in steps:
-                    yield step
-            for opinion in self._answers:
-                for attribution in opinion.attributions:
-                    words.setdefault(attribution.description, _SourcedAttribution(attribution, opinion.model))
-            async with closing(self._run_probes(policy, probes)) as steps:
-                async for step in steps:
-                    yield step
-            shown = self._new_results
-            if not shown:
-                break
-            failures += [result for result in shown if not result.passed]
+        async with closing(self._run_probes(policy, probes)) as steps:
+            async for step in steps:
+                yield step
+        failures += [result for result in self._new_results if not result.passed]
         for entry in self._resolve(failures, words):
             yield entry
 
     async def _ask_judges(
         self,
         book: Rulebook,
-        results: Sequence[ScenarioResult],
+        cases: Mapping[int, JudgeCase],
         probes: int,
     ) -> AsyncIterator[CompileEvent]:
-        """Send the results to the judges of their batches."""
-        of_place: dict[int, list[ScenarioResult]] = defaultdict(list)
-        for result in results:
-            of_place[book.section_index(result.scenario.request)].append(result)
-        places = sorted(of_place)
+        """Send the cases to the judges of their batches."""
+        places = [*cases]
         asked = [
-            self._judge_for(place, book).judge(book.sections[place].rules, of_place[place], probes)
-            for place in places
+            self._judge_for(place, book).judge(book.sections[place].rules, case, probes)
+            for place, case in cases.items()
         ]
         heard: dict[int, JudgeAnswer] = {}
         async with closing(run_concurrently(asked)) as answers:
@@ -379,7 +426,7 @@ class JudgePool:
                 share = len(heard) / len(places)
                 yield self._context.make_progress(CompilePhase.JUDGING, f"{name} is judged", share)
         self._answers = tuple(heard[number] for number in sorted(heard))
-        self.doubts |= {places[number]: not opinion.satisfied for number, opinion in heard.items()}
+        self.doubts |= {places[number]: opinion.open_doubts() for number, opinion in heard.items()}
 
     def _judge_for(self, place: int, book: Rulebook) -> Judge:
         if place not in self._judges:
@@ -404,13 +451,13 @@ class JudgePool:
         for discarded in found.discarded:
             yield self._context.record_decision(ENGINE_ACTOR, discarded)
         results = await asyncio.to_thread(evaluate_scenarios, policy, found.accepted)
-        self.probes += found.accepted
         self._new_results = ()
         for result in results:
             scenario = result.scenario
             if result.passed or scenario.expected_decision is not Expectation.ALLOW:
                 self._new_results += (result,)
                 continue
+            self.probes += (scenario,)
             judgement = Judgement(
                 scenario.description,
                 FaultAttribution.RULE,
@@ -446,6 +493,47 @@ class JudgePool:
                 model_actor(words[correction.scenario_description].model),
                 correction,
             )
+
+
+def _translate_section(order: CompileOrder, book: Rulebook, place: int) -> list[dict[str, Any]]:
+    """Return the sentences that the rules of a section implement, and those that no rule implements."""
+    section = book.sections[place]
+    policy = compile_policy(make_document(order, section.batch.tools, section.rules, invariants=[]))
+    principles = (rule.get("principle", "") for one in book.sections for rule in one.rules)
+    implemented = {*map(normalize_words, principles)}
+    return [
+        {
+            "sentence": statement.sentence,
+            "rules": [
+                {
+                    "id": rule.rule_id,
+                    "english": rule.text,
+                    **_describe_border(rule),
+                }
+                for rule in statement.rules
+            ],
+        }
+        for statement in translate_policy(policy, order.constitution)
+        if statement.rules or normalize_words(statement.sentence) not in implemented
+    ]
+
+
+def _describe_border(rule: RuleStatement) -> dict[str, str]:
+    """Return a call that a rule decides, and the nearest one of the same tool that it does not decide."""
+    border = {}
+    if rule.decided is not None:
+        border["this"] = _describe_call(rule.decided)
+        if rule.nearest is not None and rule.nearest.request.tool_name == rule.decided.request.tool_name:
+            border["not_this"] = _describe_call(rule.nearest)
+    return border
+
+
+def _describe_call(call: DecidedCall) -> str:
+    request, decided = call.request, call.decision
+    roles = f" as {', '.join(request.roles)}" if request.roles else ""
+    arguments = to_compact_json(dict(request.arguments))
+    by = decided.rule_id or "no rule"
+    return f"{request.tool_name} {arguments}{roles}: {decided.decision.value} by {by}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,7 +578,7 @@ def _failure_finding(
         return Finding("SCENARIO_NOT_MET", "", f"{told}{kept}")
     right = "something else" if word.corrected_decision is None else word.corrected_decision.value
     return Finding(
-        "EXPECTATION_CONTESTED",
+        CONTESTED_CODE,
         "",
         f"{told}; the judge considers {right} correct: {word.reasoning}{kept}. A model must not decide this:"
         " write the request as a handwritten scenario, or change the written policy",

@@ -1,4 +1,9 @@
-"""Authoring prompts: system texts with the material as JSON, answer schemas, and parsers of answers."""
+"""Authoring prompts: texts with the material as JSON, answer schemas, and parsers of answers.
+
+All conversations about the same tools begin with the same bytes, because a prompt cache matches prefixes. The
+schema and the system text, which ends with the material, are those of every task. The first message has the
+task and the first question. The schema of the task is checked when the answer is there.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +14,42 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.core.text_files import read_prompt, read_prompts
 from peripety.engine.policies.types import ToolRequest
+from peripety.engine.schema_validation import validate_against_schema
 from peripety.engine.schemas import POLICY_SPEC, schema_document
 from peripety.gateway.conversations.conversation import Conversation
-from peripety.gateway.types.request import CacheConfig, GenerationOptions, ReasoningEffort
+from peripety.gateway.types.request import CacheConfig, GenerationOptions, ReasoningEffort, ResponseSchema
 from peripety.policy.types import Expectation, ScenarioOrigin, TestScenario
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from peripety.gateway.types.response import ModelGateway
-    from peripety.policy.types import AnnotatedTool, CompileOrder
+    from peripety.errors import Finding
+    from peripety.gateway.types.message import ChatMessage
+    from peripety.gateway.types.request import AcceptCheck
+    from peripety.gateway.types.response import Completion, ModelGateway
+    from peripety.policy.types import AnnotatedTool, CompileOrder, ScenarioResult
 
 
-RULES_SCHEMA_NAME = "policy_rules"
-SCENARIOS_SCHEMA_NAME = "policy_scenarios"
-JUDGEMENT_SCHEMA_NAME = "policy_judgement"
-PATCHES_SCHEMA_NAME = "policy_patches"
+ANSWER_SCHEMA_NAME = "policy_answer"
+"""The schema of all answers: the members of every task, none of them required."""
+RULES_TASK, SCENARIOS_TASK, JUDGE_TASK, PATCHES_TASK = "rules", "scenarios", "judge", "patches"
+"""The tasks, which are also the names of their prompts."""
 
 _EXPECTATIONS = [expectation.value for expectation in Expectation]
 _SENTENCE = {"type": "string", "minLength": 1, "maxLength": 500}
 _TEXT = {"type": "string", "maxLength": 4_000}
 
 
+def answer_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
+    """Return the schema of the answers of all tasks about some tools."""
+    members: dict[str, Any] = {}
+    for schema in _TASK_SCHEMAS.values():
+        members |= schema(tools)["properties"]
+    return _object_schema(members, optional=tuple(members)) | _rule_definitions(tools)
+
+
 def rules_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
-    """Return the schema of rules for tools of one server, limited to existing tools and argument roles."""
+    """Return the schema of rules for some tools, limited to existing tools and argument roles."""
     part = _object_schema(
         {"sentence": _TEXT, "part": _TEXT, "rules": {"type": "array", "items": {"type": "string"}}},
     )
@@ -63,7 +80,14 @@ def patches_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
 
 def scenarios_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
     """Return the schema of test scenarios, limited to the servers and names of the given tools."""
-    return _object_schema({"scenarios": {"type": "array", "items": _scenario_schema(tools)}})
+    contested = _object_schema({"description": {"type": "string"}, "sentence": _TEXT})
+    return _object_schema(
+        {
+            "scenarios": {"type": "array", "items": _scenario_schema(tools)},
+            "contested": {"type": "array", "items": contested},
+        },
+        optional=("contested",),
+    )
 
 
 def judgement_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
@@ -81,9 +105,19 @@ def judgement_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
         {
             "satisfied": {"type": "boolean"},
             "attributions": {"type": "array", "items": attribution},
+            "doubts": {"type": "array", "items": _TEXT},
             "probes": {"type": "array", "items": _scenario_schema(tools)},
         },
+        optional=("doubts",),
     )
+
+
+_TASK_SCHEMAS: Mapping[str, Callable[[Sequence[AnnotatedTool]], dict[str, Any]]] = {
+    RULES_TASK: rules_schema,
+    SCENARIOS_TASK: scenarios_schema,
+    JUDGE_TASK: judgement_schema,
+    PATCHES_TASK: patches_schema,
+}
 
 
 def parse_scenarios(
@@ -164,34 +198,65 @@ load_prompts = partial(read_prompts, "peripety.policy")
 MAX_OUTPUT_TOKENS = 8_192
 """Output token limit of a response; larger responses are split into smaller batches."""
 
-_EXPECTED_TURNS = 3
+_EXPECTED_TURNS = 6
 _MOST_OTHER_TOOLS = 200
 
 
-def authoring_system_text(name: str, material: Mapping[str, Any]) -> str:
-    """Return a system text: a prompt, with the material as a JSON object in its last line."""
-    return f"{load_prompt(name)}\n{to_compact_json(material)}"
+def authoring_system_text(material: Mapping[str, Any]) -> str:
+    """Return the system text of every task: the common prompt, with the material as JSON in its last line."""
+    return f"{load_prompt('common')}\n{to_compact_json(material)}"
 
 
-def start_conversation(gateway: ModelGateway, system: str, model: str | None) -> Conversation:
-    """Return a new conversation whose prefix a provider can cache.
+class TaskConversation:
+    """Conversation about a task, whose prefix a provider can cache.
 
     Args:
         gateway: the model gateway.
-        system: its system text.
+        task: the name of the task, which is also that of its prompt.
+        system: the system text of all tasks about the tools.
+        tools: the tools; a response must not use others.
         model: as in `GenerateRequest.model`.
+        accept: the check of a response that is valid against the schema of the task.
     """
-    cache = CacheConfig(expected_reuse=_EXPECTED_TURNS)
-    return Conversation(
-        gateway,
-        system,
-        options=GenerationOptions(
+
+    def __init__(
+        self,
+        gateway: ModelGateway,
+        task: str,
+        system: str,
+        tools: Sequence[AnnotatedTool],
+        model: str | None,
+        accept: AcceptCheck | None = None,
+    ) -> None:
+        own = _TASK_SCHEMAS[task](tools)
+
+        async def check(value: Any) -> Sequence[Finding]:
+            found = validate_against_schema(own, value)
+            return found or (() if accept is None else await accept(value))
+
+        self._task = task
+        self._schema = ResponseSchema(ANSWER_SCHEMA_NAME, answer_schema(tools), check)
+        options = GenerationOptions(
             model=model,
             answer_tokens=MAX_OUTPUT_TOKENS,
-            cache=cache,
+            cache=CacheConfig(expected_reuse=_EXPECTED_TURNS),
             reasoning_effort=ReasoningEffort.MEDIUM,
-        ),
-    )
+        )
+        self._conversation = Conversation(gateway, system, options=options)
+
+    @property
+    def messages(self) -> tuple[ChatMessage, ...]:
+        """The messages of all turns, oldest first."""
+        return self._conversation.messages
+
+    async def send(self, question: str) -> Completion:
+        """Send a question, with the task before the first one.
+
+        Raises:
+            PeripetyError: as raised by `ModelGateway.stream`.
+        """
+        text = question if self._conversation.turns else f"{load_prompt(self._task)}\n{question}"
+        return await self._conversation.send(text, schema=self._schema)
 
 
 def prompt_material(order: CompileOrder, tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
@@ -241,6 +306,23 @@ def scenario_to_document(scenario: TestScenario) -> dict[str, Any]:
         "expected_decision": scenario.expected_decision.value,
         "reasoning": scenario.reasoning,
     }
+
+
+def rules_to_documents(rules: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rules in the form that models read and write: without servers, which follow from the tools."""
+    return [
+        {**rule, "when": {key: value for key, value in rule["when"].items() if key != "servers"}}
+        for rule in rules
+    ]
+
+
+def rules_about(
+    rules: Iterable[Mapping[str, Any]],
+    results: Iterable[ScenarioResult],
+) -> list[Mapping[str, Any]]:
+    """Return the rules that may decide the calls of some scenarios: those that name their tools, or none."""
+    called = {result.scenario.request.tool_name for result in results}
+    return [rule for rule in rules if called.intersection(rule["when"].get("tools", called))]
 
 
 def to_compact_json(value: Any) -> str:

@@ -14,13 +14,13 @@ from peripety import engine
 from peripety.core.concurrency import run_in_thread_if_large
 from peripety.engine import validate_policy
 from peripety.errors import Finding, Severity
-from peripety.gateway.types.request import ResponseSchema
 from peripety.policy.authoring.prompts import (
-    RULES_SCHEMA_NAME,
+    RULES_TASK,
+    TaskConversation,
+    answer_schema,
     authoring_system_text,
+    load_prompt,
     prompt_material,
-    rules_schema,
-    start_conversation,
     to_compact_json,
     tool_to_document,
 )
@@ -57,11 +57,12 @@ class RuleSection:
 
     def restrict_to_batch(self) -> RuleSection:
         """Return the section with rules that are restricted to the tools of the batch."""
-        names = [tool.tool_name for tool in self.batch.tools]
-        own: dict[str, Any] = {"servers": [self.batch.server_name]}
-        if not self.batch.is_complete:
-            own["tools"] = names
-        rules = [{**rule, "when": {**own, **rule["when"], "servers": own["servers"]}} for rule in self.rules]
+        batch = self.batch
+        own = {} if batch.is_complete else {"tools": [tool.tool_name for tool in batch.tools]}
+        rules = []
+        for rule in self.rules:
+            when = {**own, **rule["when"]}
+            rules.append({**rule, "when": {**when, "servers": batch.servers_of(when.get("tools"))}})
         return replace(self, rules=tuple(rules))
 
 
@@ -174,7 +175,7 @@ def _with_unique_ids(section: RuleSection, used_ids: set[str]) -> RuleSection:
     return replace(section, rules=tuple(rules), unexpressed=unexpressed)
 
 
-_RULES_MESSAGE = "Write the rules for the tools, following the instructions above."
+_RULES_MESSAGE = "Write the rules."
 _REWRITE_MESSAGE = "The existing rules do not meet these scenarios. Write all rules again, so that they do:"
 _RULES_PATH_PREFIX = "/rules/"
 
@@ -212,13 +213,13 @@ class RuleAuthor:
         Raises:
             PeripetyError: as raised by `ModelGateway.stream`.
         """
-        schema = rules_schema(batch.tools)
         key = digest_key(
-            "rules",
+            RULES_TASK,
             self._order.model,
             self._system_text(batch),
+            load_prompt(RULES_TASK),
             _RULES_MESSAGE,
-            schema,
+            answer_schema(batch.tools),
             batch.is_complete,
         )
         kept = await self._artifacts.get(key)
@@ -240,7 +241,7 @@ class RuleAuthor:
         )
 
     def _system_text(self, batch: ToolBatch) -> str:
-        return authoring_system_text("rules", prompt_material(self._order, batch.tools))
+        return authoring_system_text(prompt_material(self._order, batch.tools))
 
     async def _request_rules(self, batch: ToolBatch, question: str = _RULES_MESSAGE) -> WrittenRules:
         async def accept(value: Any) -> Sequence[Finding]:
@@ -250,9 +251,9 @@ class RuleAuthor:
                 len(to_compact_json(section.rules)),
             )
 
-        schema = ResponseSchema(RULES_SCHEMA_NAME, rules_schema(batch.tools), accept)
-        conversation = start_conversation(self._gateway, self._system_text(batch), self._order.model)
-        completion = await conversation.send(question, schema=schema)
+        system, model = self._system_text(batch), self._order.model
+        conversation = TaskConversation(self._gateway, RULES_TASK, system, batch.tools, model, accept)
+        completion = await conversation.send(question)
         section = _parse_section(batch, completion.value or {}).restrict_to_batch()
         return WrittenRules(section, f"{completion.provider}/{completion.model}")
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from peripety.core.concurrency import closing
 from peripety.engine.policies.types import Decision
 from peripety.errors import InvalidArgumentError, PeripetyError
-from peripety.gateway.types.request import ResponseSchema
 from peripety.policy.analysis.differences import find_differences
 from peripety.policy.authoring.judge import describe_failure
 from peripety.policy.authoring.prompts import (
-    PATCHES_SCHEMA_NAME,
+    PATCHES_TASK,
+    TaskConversation,
     authoring_system_text,
-    patches_schema,
     prompt_material,
-    start_conversation,
+    rules_about,
+    rules_to_documents,
     to_compact_json,
 )
 from peripety.policy.authoring.rule_author import Rulebook, RuleSection
@@ -181,9 +181,8 @@ class RuleRepairer:
     """
 
     def __init__(self, gateway: ModelGateway, order: CompileOrder, batch: ToolBatch) -> None:
-        system = authoring_system_text("patches", prompt_material(order, batch.tools))
-        self._conversation = start_conversation(gateway, system, order.model)
-        self._schema = ResponseSchema(PATCHES_SCHEMA_NAME, patches_schema(batch.tools))
+        system = authoring_system_text(prompt_material(order, batch.tools))
+        self._conversation = TaskConversation(gateway, PATCHES_TASK, system, batch.tools, order.model)
         self.rejection = ""
 
     async def propose(
@@ -194,16 +193,21 @@ class RuleRepairer:
         """Request a patch.
 
         Args:
-            rules: the current rules of the batch.
+            rules: the current rules of the batch; those about other tools are only named.
             problems: the scenarios that they have to meet and do not.
 
         Raises:
             PeripetyError: as raised by `ModelGateway.stream`.
         """
-        question: dict[str, Any] = {"rules": [*rules], "failed": [*map(describe_failure, problems)]}
+        known = [*problems]
+        question: dict[str, Any] = {
+            "order": [rule["id"] for rule in rules],
+            "rules": rules_to_documents(rules_about(rules, known)),
+            "failed": [*map(describe_failure, known)],
+        }
         if self.rejection:
             question["refused"] = self.rejection
-        completion = await self._conversation.send(to_compact_json(question), schema=self._schema)
+        completion = await self._conversation.send(to_compact_json(question))
         self.rejection = ""
         value = completion.value or {"operations": (), "reasoning": ""}
         return PatchProposal(
@@ -234,6 +238,7 @@ class RuleRepairLoop:
 
     Attributes:
         no_change_reasons: reasons for leaving rules unchanged, by the description of the failing scenario.
+        left_failing: the scenarios that still fail after a proposal that could be applied, or made no change.
     """
 
     def __init__(self, context: RunContext, author: RuleAuthor) -> None:
@@ -241,6 +246,7 @@ class RuleRepairLoop:
         self._author = author
         self._repairers: dict[int, RuleRepairer] = {}
         self.no_change_reasons: dict[str, str] = {}
+        self.left_failing: set[str] = set()
         self.rulebook: Rulebook
         self.policy: Policy
 
@@ -318,10 +324,9 @@ class RuleRepairLoop:
             why = proposal.message
         else:
             if not proposal.operations:
-                self.no_change_reasons |= dict.fromkeys(
-                    (problem.scenario.description for problem in problems),
-                    proposal.reasoning,
-                )
+                wanted = [problem.scenario.description for problem in problems]
+                self.no_change_reasons |= dict.fromkeys(wanted, proposal.reasoning)
+                self.left_failing.update(wanted)
                 return None
             try:
                 done = _apply_proposal(proposal, section, standing.rulebook.first_rule_index(place))
@@ -332,6 +337,9 @@ class RuleRepairLoop:
                 mender.rejection = await _rejection_reason(standing, after, problems)
                 if mender.rejection:
                     return None
+                self.left_failing.update(
+                    result.scenario.description for result in after.results if not result.passed
+                )
                 return (
                     after,
                     _audit_patches(done, section, after.rulebook, place),

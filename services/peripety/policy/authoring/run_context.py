@@ -1,6 +1,6 @@
 """Context of an authoring run: order, budgeted gateway, audit log, warnings, progress, and cached artifacts.
 
-Tools are divided into batches by server, and batches run in parallel. The budgeted gateway limits the
+Tools are divided into batches, and batches run in parallel. The budgeted gateway limits the
 concurrency and the budget of all model calls. The output of a model is cached by the fingerprint of its
 inputs, prompts, schema and model.
 """
@@ -20,11 +20,9 @@ from peripety.gateway.budgets.order_budget import OrderBudget
 from peripety.gateway.structured_output.validator import was_truncated
 from peripety.gateway.types.response import Completed, UsageTotal, collect_completion
 from peripety.policy.authoring.prompts import (
-    judgement_schema,
+    answer_schema,
     load_prompts,
-    patches_schema,
     prompt_material,
-    rules_schema,
     scenario_to_document,
 )
 from peripety.policy.events import CompileProgress
@@ -88,11 +86,15 @@ def order_fingerprint(order: CompileOrder) -> str:
     """
     limits = asdict(order.limits)
     del limits["budget"]
-    schemas = [schema(order.tools) for schema in (rules_schema, patches_schema, judgement_schema)]
     options = [order.replace_corrected, order.directed, order.mutation, order.model, order.allow_partial]
     handwritten = [*map(scenario_to_document, order.handwritten)]
     return digest_key(
-        prompt_material(order, order.tools), handwritten, limits, options, load_prompts(), schemas
+        prompt_material(order, order.tools),
+        handwritten,
+        limits,
+        options,
+        load_prompts(),
+        answer_schema(order.tools),
     )
 
 
@@ -103,32 +105,39 @@ _TOO_LONG_CODES = frozenset({"CONTEXT_LENGTH_EXCEEDED"})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToolBatch:
-    """Tools of one server that share a prompt. Batches compare by identity.
+    """Tools that share a prompt, with different names. Batches compare by identity.
 
     Attributes:
         tools: the tools, at least one.
-        is_complete: True if the server has no other tools.
+        is_complete: True if their servers have no other tools.
     """
 
     tools: tuple[AnnotatedTool, ...]
     is_complete: bool
 
     @property
-    def server_name(self) -> str:
-        """The server."""
-        return self.tools[0].server_name
+    def server_names(self) -> tuple[str, ...]:
+        """The servers."""
+        return tuple(dict.fromkeys(tool.server_name for tool in self.tools))
 
     @property
     def name(self) -> str:
         """The display name."""
+        servers = ", ".join(self.server_names)
         if self.is_complete:
-            return self.server_name
-        return f"{self.server_name} ({self.tools[0].tool_name} to {self.tools[-1].tool_name})"
+            return servers
+        return f"{servers} ({self.tools[0].tool_name} to {self.tools[-1].tool_name})"
 
     def contains(self, request: ToolRequest) -> bool:
         """Return True if a request calls one of the tools."""
-        names = (tool.tool_name for tool in self.tools)
-        return request.server_name == self.server_name and request.tool_name in names
+        names = ((tool.server_name, tool.tool_name) for tool in self.tools)
+        return (request.server_name, request.tool_name) in names
+
+    def servers_of(self, tool_names: Iterable[str] | None) -> list[str]:
+        """Return the servers of some tools; of all tools for None, or if none of them is in the batch."""
+        wanted = None if tool_names is None else {*tool_names}
+        named = (tool.server_name for tool in self.tools if wanted is None or tool.tool_name in wanted)
+        return [*dict.fromkeys(named)] or [*self.server_names]
 
     def split(self) -> tuple[ToolBatch, ToolBatch]:
         """Split the batch in two."""
@@ -140,15 +149,25 @@ class ToolBatch:
 
 
 def split_batches(tools: Iterable[AnnotatedTool], max_tools: int) -> tuple[ToolBatch, ...]:
-    """Group tools by server, in order of first appearance, into batches of at most `max_tools` tools."""
+    """Group tools by server, in order of first appearance, into batches of at most `max_tools` tools.
+
+    Whole servers share a batch if their tools have different names, because rules name tools without servers.
+    """
     of_server: dict[str, list[AnnotatedTool]] = {}
     for tool in tools:
         of_server.setdefault(tool.server_name, []).append(tool)
-    return tuple(
-        ToolBatch(tuple(own[start : start + max_tools]), is_complete=len(own) <= max_tools)
-        for own in of_server.values()
-        for start in range(0, len(own), max_tools)
-    )
+    batches: list[ToolBatch] = []
+    for own in of_server.values():
+        if batches and batches[-1].is_complete and len(own) + len(batches[-1].tools) <= max_tools:
+            joined = (*batches[-1].tools, *own)
+            if len({tool.tool_name for tool in joined}) == len(joined):
+                batches[-1] = ToolBatch(joined, is_complete=True)
+                continue
+        batches += (
+            ToolBatch(tuple(own[start : start + max_tools]), is_complete=len(own) <= max_tools)
+            for start in range(0, len(own), max_tools)
+        )
+    return tuple(batches)
 
 
 async def request_in_halves(

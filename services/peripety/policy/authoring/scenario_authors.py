@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING
 
 from peripety.core.concurrency import closing
 from peripety.errors import ConflictError, FailedPreconditionError, Finding, PeripetyError, Severity
-from peripety.gateway.structured_output.validator import schema_hint
-from peripety.gateway.types.request import ResponseSchema
 from peripety.gateway.types.response import UsageTotal
 from peripety.policy.authoring.prompts import (
-    SCENARIOS_SCHEMA_NAME,
+    SCENARIOS_TASK,
+    TaskConversation,
+    answer_schema,
     authoring_system_text,
+    load_prompt,
     parse_scenarios,
     prompt_material,
     scenario_to_document,
-    scenarios_schema,
-    start_conversation,
     to_compact_json,
 )
 from peripety.policy.authoring.run_context import (
@@ -30,7 +29,12 @@ from peripety.policy.authoring.run_context import (
     request_in_halves,
     run_concurrently,
 )
-from peripety.policy.authoring.scenario_merge import request_key, with_unique_descriptions
+from peripety.policy.authoring.scenario_merge import (
+    ARGUMENT_SCHEMA_RULE,
+    request_key,
+    with_unique_descriptions,
+)
+from peripety.policy.authoring.sentence_report import quotes_policy
 from peripety.policy.types import CompilePhase, GenerationTurn, ScenarioFeedback, ScenarioOrigin
 
 if TYPE_CHECKING:
@@ -40,13 +44,21 @@ if TYPE_CHECKING:
     from peripety.gateway.types.response import ModelGateway
     from peripety.policy.authoring.run_context import RunContext, ToolBatch
     from peripety.policy.events import CompileProgress
-    from peripety.policy.types import AnnotatedTool, DiscardedScenario, ScenarioCorrection, TestScenario
+    from peripety.policy.types import (
+        AnnotatedTool,
+        ContestedScenario,
+        DiscardedScenario,
+        ScenarioCorrection,
+        TestScenario,
+    )
 
 
 _CORRECTED_HEADING = "These scenarios expected the wrong decision:"
-_DISCARDED_HEADING = (
-    "These scenarios were discarded, because a structural rule decides their request before any other rule"
-    " can. Do not write them again:"
+_DISCARDED_HEADING = "These scenarios were discarded for the reason given. Do not write them again:"
+_CONTESTED_HEADING = (
+    "A judge reads the policy as allowing these requests. For each of them, add an entry to `contested`: name"
+    " the sentence that forbids the request, word for word, or leave `sentence` empty to withdraw the"
+    " scenario:"
 )
 _UNCOVERED_HEADING = "No scenario covers these requests yet:"
 _INSTRUCTION = (
@@ -67,6 +79,7 @@ def feedback_message(feedback: ScenarioFeedback, *, replace_corrected: bool = Fa
         _format_section(_CORRECTED_HEADING, map(_format_correction, feedback.corrections)),
         _format_section(_DISCARDED_HEADING, map(_format_discarded, feedback.discarded)),
         _format_section(_UNCOVERED_HEADING, map(_format_probe, feedback.probes)),
+        _format_section(_CONTESTED_HEADING, map(_format_contested, feedback.contested)),
         [_INSTRUCTION.format(replaced="corrected and discarded" if replace_corrected else "discarded")],
     )
     return "\n\n".join("\n".join(section) for section in sections if section)
@@ -85,7 +98,17 @@ def _format_correction(correction: ScenarioCorrection) -> Iterator[str]:
 
 def _format_discarded(discarded: DiscardedScenario) -> Iterator[str]:
     yield json.dumps(discarded.scenario.description, ensure_ascii=False)
-    yield f"the rule {discarded.rule} always says {discarded.actual.value}"
+    if discarded.rule == ARGUMENT_SCHEMA_RULE:
+        yield f"the input schema of the tool rejects its arguments ({ARGUMENT_SCHEMA_RULE})"
+    else:
+        yield f"the rule {discarded.rule} always decides {discarded.actual.value}, before any other rule"
+
+
+def _format_contested(contested: ContestedScenario) -> Iterator[str]:
+    scenario = contested.scenario
+    yield json.dumps(scenario.description, ensure_ascii=False)
+    yield f"expects {scenario.expected_decision.value} because {scenario.reasoning}"
+    yield f"the judge: {contested.reasoning}"
 
 
 def _format_probe(probe: TestScenario) -> Iterator[str]:
@@ -95,7 +118,7 @@ def _format_probe(probe: TestScenario) -> Iterator[str]:
     yield f"expected: {probe.expected_decision.value}"
 
 
-_FIRST_MESSAGE = "Write scenarios for the tools, following the instructions above."
+_FIRST_MESSAGE = "Write the scenarios."
 _EXISTING_HEADING = "These scenarios exist already. Complement them, and write none of them again:"
 
 
@@ -108,7 +131,7 @@ class ScenarioGeneratorSession:
 
     Args:
         gateway: the model gateway.
-        system: the instructions with their material; identical bytes in every turn.
+        system: the common instructions with the material; identical bytes in every turn.
         annotations: the tools; a response must not use others.
         handwritten: existing scenarios, which are not written again.
         model: as in `GenerateRequest.model`.
@@ -118,6 +141,8 @@ class ScenarioGeneratorSession:
     Attributes:
         max_turns: the maximum number of turns; None for no limit.
         turns: usage of the turns, oldest first, including cache reads and writes.
+        justifications: the sentences that the last response names for contested scenarios, by their
+            descriptions; empty for a withdrawn one.
         model: the model of the last response, as `provider/model`; empty before the first.
     """
 
@@ -132,12 +157,12 @@ class ScenarioGeneratorSession:
         max_turns: int | None = None,
         replace_corrected: bool = False,
     ) -> None:
-        self._conversation = start_conversation(gateway, system, model)
-        self._schema = ResponseSchema(SCENARIOS_SCHEMA_NAME, scenarios_schema(annotations))
+        self._conversation = TaskConversation(gateway, SCENARIOS_TASK, system, annotations, model)
         self._handwritten = tuple(handwritten)
         self._replace_corrected = replace_corrected
         self.max_turns = max_turns
         self.turns: tuple[GenerationTurn, ...] = ()
+        self.justifications: dict[str, str] = {}
         self.model = ""
 
     @property
@@ -166,7 +191,7 @@ class ScenarioGeneratorSession:
         """
         if self.turn_count:
             raise ConflictError("conversation has already begun; use regenerate", code="CONVERSATION_STARTED")
-        told = (_FIRST_MESSAGE, *self._existing_section(), schema_hint(self._schema.document))
+        told = (_FIRST_MESSAGE, *self._existing_section())
         written = await self._run_turn("\n\n".join(told), on_progress)
         known = {request_key(scenario.request) for scenario in self._handwritten}
         new = (scenario for scenario in written if request_key(scenario.request) not in known)
@@ -217,9 +242,11 @@ class ScenarioGeneratorSession:
         number = self.turn_count + 1
         if on_progress is not None:
             on_progress(f"requesting scenarios, turn {number}")
-        completion = await self._conversation.send(message, schema=self._schema)
+        completion = await self._conversation.send(message)
         value = completion.value
         written = parse_scenarios(value["scenarios"] if value else (), ScenarioOrigin.GENERATED)
+        named = value.get("contested", ()) if value else ()
+        self.justifications = {one["description"]: one["sentence"] for one in named}
         self.turns += (
             GenerationTurn(number, len(written), completion.repaired, UsageTotal.from_completion(completion)),
         )
@@ -296,11 +323,12 @@ class ScenarioAuthorPool:
         context = self._context
         own = self._handwritten_for(batch)
         system = self._system_text(batch)
-        schema = scenarios_schema(batch.tools)
+        schema = answer_schema(batch.tools)
         key = digest_key(
-            SCENARIOS_SCHEMA_NAME,
+            SCENARIOS_TASK,
             context.order.model,
             system,
+            load_prompt(SCENARIOS_TASK),
             [*map(scenario_to_document, own)],
             schema,
             batch.is_complete,
@@ -340,6 +368,10 @@ class ScenarioAuthorPool:
                     *(one for one in feedback.discarded if batch.contains(one.scenario.request)),
                 ),
                 (*before.probes, *(one for one in feedback.probes if batch.contains(one.request))),
+                (
+                    *before.contested,
+                    *(one for one in feedback.contested if batch.contains(one.scenario.request)),
+                ),
             )
 
     @property
@@ -379,7 +411,19 @@ class ScenarioAuthorPool:
     def _needs_turn(self, feedback: ScenarioFeedback) -> bool:
         """Return True if replacements are needed; corrections alone are applied in place."""
         again = self._context.order.replace_corrected and feedback.corrections
-        return bool(feedback.discarded or feedback.probes or again)
+        return bool(feedback.discarded or feedback.probes or feedback.contested or again)
+
+    def find_withdrawn(self) -> tuple[TestScenario, ...]:
+        """Return the contested scenarios for which the last contributions name no sentence of the policy."""
+        policy = self._context.order.constitution
+        return tuple(
+            one.scenario
+            for contribution in self.contributions
+            if contribution.session is not None
+            for one in contribution.feedback.contested
+            for sentence in [contribution.session.justifications.get(one.scenario.description)]
+            if sentence is not None and not quotes_policy(sentence, policy)
+        )
 
     async def _start_conversation(self, batch: ToolBatch) -> AuthorContribution:
         order = self._context.order
@@ -397,7 +441,7 @@ class ScenarioAuthorPool:
         return AuthorContribution(batch, scenarios[len(own) :], session.turns[-1], session)
 
     def _system_text(self, batch: ToolBatch) -> str:
-        return authoring_system_text("scenarios", prompt_material(self._context.order, batch.tools))
+        return authoring_system_text(prompt_material(self._context.order, batch.tools))
 
     def _handwritten_for(self, batch: ToolBatch) -> tuple[TestScenario, ...]:
         return tuple(one for one in self._context.order.handwritten if batch.contains(one.request))

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 ARGUMENT_SCHEMA_RULE = "argument-schema"
 """The rule id of discarded requests whose arguments the tool rejects."""
+WITHDRAWN_RULE = "withdrawn"
+"""The rule id of contested scenarios for which their author names no sentence of the policy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,11 @@ class ScenarioSuite:
         """Apply corrections of expectations in place."""
         self.scenarios = apply_corrections(self.scenarios, corrections)
 
+    def remove(self, scenarios: Iterable[TestScenario]) -> None:
+        """Remove scenarios without replacements; the rules no longer have to meet them."""
+        removed = {*map(id, scenarios)}
+        self.scenarios = tuple(scenario for scenario in self.scenarios if id(scenario) not in removed)
+
     def replace(
         self,
         feedback: ScenarioFeedback,

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 from peripety.author.policy_author.sentences import split_sentences
 from peripety.errors import Finding, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
+
+    from peripety.policy.types import AnnotatedTool
 
 
 UNREAD_CODE, PARTIAL_CODE = "SENTENCE_UNFOLLOWED", "SENTENCE_IN_PART"
@@ -55,6 +58,7 @@ def report_sentences(
     rules: Sequence[Mapping[str, Any]],
     unexpressed: Sequence[UnexpressedPart] = (),
     severity: Severity = Severity.WARNING,
+    tools: Iterable[AnnotatedTool] = (),
 ) -> tuple[Finding, ...]:
     """Return a finding for each sentence that rules do not enforce to its last word.
 
@@ -64,12 +68,14 @@ def report_sentences(
         unexpressed: the parts that the authors of the rules named. A part without rules counts only if no
             rule enforces the sentence: the tools of another author may enforce it.
         severity: the weight of the findings.
+        tools: the tools of the policy; by default, each tool of a rule belongs to each of its servers.
     """
+    known = {(tool.server_name, tool.tool_name) for tool in tools}
     enforced = {words for rule in rules for words in _normalized_sentences(rule.get("principle", ""))}
     parts: dict[tuple[str, ...], list[UnexpressedPart]] = {}
     for part in unexpressed:
         parts.setdefault(normalize_words(part.sentence), []).append(part)
-    tools = {rule.get("id", ""): _tools_of(rule) for rule in rules}
+    closed = {rule.get("id", ""): _tools_of(rule, known) for rule in rules}
     found: list[Finding] = []
     for sentence in dict.fromkeys(split_sentences(constitution)):
         words = normalize_words(sentence)
@@ -78,7 +84,7 @@ def report_sentences(
             missing = [one for one in missing if one.rule_ids]
             if not missing:
                 continue
-        found.append(_sentence_finding(sentence, missing, tools, severity))
+        found.append(_sentence_finding(sentence, missing, closed, severity))
     return tuple(found)
 
 
@@ -109,6 +115,13 @@ def summarize_sentences(constitution: str, findings: Iterable[Finding]) -> str:
 def normalize_words(text: str) -> tuple[str, ...]:
     """Return the words of a sentence, which identify it regardless of formatting."""
     return tuple(_WORD_PATTERN.findall(text.casefold()))
+
+
+def quotes_policy(quotation: str, constitution: str) -> bool:
+    """Return True if a text is not empty, and its words stand in the written policy in this order."""
+    words, policy = normalize_words(quotation), normalize_words(constitution)
+    starts = range(len(policy) - len(words) + 1)
+    return bool(words) and any(policy[start : start + len(words)] == words for start in starts)
 
 
 def _sentence_finding(
@@ -146,9 +159,10 @@ def _advise(part: str) -> str:
     return "use the words of the tool, its arguments or its server, and put values in quotes"
 
 
-def _tools_of(rule: Mapping[str, Any]) -> tuple[str, ...]:
+def _tools_of(rule: Mapping[str, Any], known: Collection[tuple[str, str]]) -> tuple[str, ...]:
     when = rule.get("when", {})
-    return tuple(f"{server}/{tool}" for server in when.get("servers", ()) for tool in when.get("tools", ()))
+    pairs = product(when.get("servers", ()), when.get("tools", ()))
+    return tuple("/".join(pair) for pair in pairs if not known or pair in known)
 
 
 def _normalized_sentences(principle: str) -> Iterator[tuple[str, ...]]:

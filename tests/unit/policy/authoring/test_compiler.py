@@ -15,12 +15,13 @@ from peripety.core.concurrency import closing
 from peripety.errors import FailedPreconditionError, UnavailableError
 from peripety.gateway.budgets.order_budget import OrderBudget
 from peripety.gateway.types.request import Budget
+from peripety.policy.authoring import prompts
 from peripety.policy.authoring.compiler import PolicyCompiler
 from peripety.policy.authoring.prompts import (
-    JUDGEMENT_SCHEMA_NAME,
-    PATCHES_SCHEMA_NAME,
-    RULES_SCHEMA_NAME,
-    SCENARIOS_SCHEMA_NAME,
+    JUDGE_TASK,
+    PATCHES_TASK,
+    RULES_TASK,
+    SCENARIOS_TASK,
 )
 from peripety.policy.authoring.run_context import InMemoryArtifactCache
 from peripety.policy.events import CompileProgress, RulesWritten, ScenariosVerified, ScenariosWritten
@@ -37,6 +38,7 @@ from support.gateway.fake_gateway import SILENCE, FakeGateway, cut_off
 from support.policy.models import (
     FINE,
     ORDER,
+    POLICY,
     RIGHT,
     SATISFIED,
     Script,
@@ -46,6 +48,7 @@ from support.policy.models import (
     generated_scenario,
     ran,
     rule,
+    task_of,
     told,
     tool,
 )
@@ -66,7 +69,7 @@ BY_SOURCE = (ScenarioOrigin.HANDWRITTEN, ScenarioOrigin.GENERATED, ScenarioOrigi
 
 
 def question(request: GenerateRequest) -> Any:
-    return json.loads(request.messages[-1].text)
+    return json.loads(request.messages[-1].text.rpartition("\n")[2])
 
 
 # ---- when nothing goes wrong
@@ -100,8 +103,8 @@ async def test_the_system_text_of_a_conversation_is_the_same_in_every_turn() -> 
         patches=(UPDATE,),
     )
     done = await ran(script)
-    for name in (SCENARIOS_SCHEMA_NAME, JUDGEMENT_SCHEMA_NAME):
-        asked = done.model.of(name)
+    for name in (SCENARIOS_TASK, JUDGE_TASK):
+        asked = done.asked(name)
         assert len(asked) == 2
         for before, after in pairwise(asked):
             assert (before.system, before.schema) == (after.system, after.schema)
@@ -110,8 +113,8 @@ async def test_the_system_text_of_a_conversation_is_the_same_in_every_turn() -> 
 
 async def test_the_material_is_told_with_the_invariants_up_front() -> None:
     done = await ran(invariants=(KEPT,))
-    for name in (RULES_SCHEMA_NAME, SCENARIOS_SCHEMA_NAME, JUDGEMENT_SCHEMA_NAME):
-        (request,) = done.model.of(name)
+    for name in (RULES_TASK, SCENARIOS_TASK, JUDGE_TASK):
+        (request,) = done.asked(name)
         assert about(request)["invariants"] == [KEPT]
         assert about(request)["constitution"] == ORDER.constitution
 
@@ -129,7 +132,7 @@ async def test_scenarios_against_an_invariant_or_a_schema_are_discarded_and_repl
         ("unsendable", "argument-schema"),
     ]
     assert {entry.actor for entry in done.last.audit} == {"engine"}
-    said = done.model.of(SCENARIOS_SCHEMA_NAME)[1].messages[-1].text
+    said = done.asked(SCENARIOS_TASK)[1].messages[-1].text
     assert "structural-kept" in said
     assert "argument-schema" in said
     assert done.names == ["inside", "outside", "possible"]
@@ -183,7 +186,7 @@ async def test_a_scenario_that_expects_too_much_is_corrected_in_place_and_kept()
     )
     assert done.run == ["wrong", "inside", "outside"]
     assert done.compiled.scenarios[0].expected_decision is Expectation.DENY
-    assert len(done.model.of(SCENARIOS_SCHEMA_NAME)) == 1
+    assert len(done.asked(SCENARIOS_TASK)) == 1
     assert {entry.actor for entry in done.last.audit} == {"model:fake/scripted"}
 
 
@@ -200,7 +203,7 @@ async def test_corrected_scenarios_are_replaced_when_that_is_wanted() -> None:
         judgements=(blames("wrong", "scenario", "deny"), SATISFIED),
     )
     done = await ran(script, replace_corrected=True)
-    assert "not allow but deny" in done.model.of(SCENARIOS_SCHEMA_NAME)[1].messages[-1].text
+    assert "not allow but deny" in done.asked(SCENARIOS_TASK)[1].messages[-1].text
     assert done.run == ["inside", "outside", "instead"]
 
 
@@ -215,7 +218,7 @@ async def test_who_replaces_a_scenario_cannot_make_the_rules_forget_it() -> None
     done = await ran(script, replace_corrected=True)
     assert done.codes[0] == "SCENARIO_NOT_MET"
     assert not done.decided(RulePatch)
-    assert "wrong" in question(done.model.of(PATCHES_SCHEMA_NAME)[1])["refused"]
+    assert "wrong" in question(done.asked(PATCHES_TASK)[1])["refused"]
 
 
 async def test_the_rules_are_mended_mechanically_where_they_are_to_blame() -> None:
@@ -225,7 +228,7 @@ async def test_the_rules_are_mended_mechanically_where_they_are_to_blame() -> No
     assert (patch.rule_id, patch.position, patch.reasoning) == ("open", 0, "so be it")
     assert patch.after == done.rules[0]
     assert [event.round for event in done.of(ScenariosVerified)] == [0, 1]
-    asked = question(done.model.of(PATCHES_SCHEMA_NAME)[0])
+    asked = question(done.asked(PATCHES_TASK)[0])
     assert [one["description"] for one in asked["failed"]] == ["outside"]
     assert asked["failed"][0]["decided"]["rule"] == "open"
 
@@ -260,15 +263,15 @@ async def test_handwritten_scenarios_stand_whoever_is_blamed() -> None:
     done = await ran(script, handwritten=(own,))
     assert done.failed.scenarios[0] == own
     assert {"EXPECTATION_CONTESTED", "HANDWRITTEN_BLAMED"} <= set(done.codes)
-    assert len(done.model.of(PATCHES_SCHEMA_NAME)) > 0
+    assert len(done.asked(PATCHES_TASK)) > 0
 
 
 async def test_rules_that_were_changed_are_judged_again_though_every_scenario_passes() -> None:
     script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"), SATISFIED), patches=(UPDATE,))
     done = await ran(script)
-    first, second = map(question, done.model.of(JUDGEMENT_SCHEMA_NAME))
+    first, second = map(question, done.asked(JUDGE_TASK))
     assert (len(first["failed"]), second["failed"]) == (1, [])
-    assert second["rules"] != first["rules"]
+    assert second["sentences"]
 
 
 async def test_a_judge_is_heard_only_about_what_it_was_shown() -> None:
@@ -278,12 +281,12 @@ async def test_a_judge_is_heard_only_about_what_it_was_shown() -> None:
     def answer(request: GenerateRequest) -> Any:
         assert request.schema is not None
         is_alpha = about(request)["tools"][0]["server_name"] == "alpha"
-        match request.schema.name:
-            case "policy_rules":
+        match task_of(request):
+            case "rules":
                 return {"rules": [RIGHT[0]]}
-            case "policy_scenarios":
+            case "scenarios":
                 return {"scenarios": [told(FINE[0] if is_alpha else other)]}
-            case "policy_patches":
+            case "patches":
                 return {"reasoning": "", "operations": []}
         return blames("elsewhere", "scenario", "deny") if is_alpha else SATISFIED
 
@@ -312,18 +315,144 @@ def probing(*probes: Any) -> dict[str, Any]:
     return {"satisfied": False, "attributions": [], "probes": [*map(told, probes)]}
 
 
-async def test_probes_are_run_and_become_scenarios_and_their_author_is_asked_for_more() -> None:
+async def test_probes_that_pass_become_scenarios_without_another_question() -> None:
     probe = generated_scenario("a probe", "deny", at="/openness")
-    more = generated_scenario("more", "deny", at="/open-ended")
-    script = Script(scenarios=(FINE, (more,)), judgements=(probing(probe), SATISFIED))
-    done = await ran(script)
-    assert done.run == ["inside", "outside", "a probe", "more"]
+    done = await ran(Script(judgements=(probing(probe),)))
+    assert len(done.model.requests) == 3
+    assert not done.compiled.findings
     written = [one for event in done.of(ScenariosWritten) for one in event.scenarios]
     assert [one.description for one in written if one.source is ScenarioOrigin.PROBE] == ["a probe"]
-    assert "/openness" in done.model.of(SCENARIOS_SCHEMA_NAME)[1].messages[-1].text
-    second = question(done.model.of(JUDGEMENT_SCHEMA_NAME)[1])
-    assert second["passed"] == ["a probe: deny by no rule"]
-    assert "rules" not in second
+
+
+async def test_a_probe_that_fails_is_mended_and_the_changed_rules_are_reviewed_again() -> None:
+    probe = generated_scenario("a probe", "deny", at="/other")
+    script = Script(
+        rules=(WIDE,),
+        scenarios=(FINE[:1],),
+        judgements=(probing(probe), SATISFIED),
+        patches=(UPDATE,),
+    )
+    done = await ran(script)
+    assert done.rules[0]["when"]["arguments"] == below("/open")
+    first, second = map(question, done.asked(JUDGE_TASK))
+    assert len(done.model.requests) == 5
+    assert (first["sentences"][-1]["sentence"], first["sentences"][-1]["rules"]) == (POLICY, [])
+    assert ("rules" in first, first["order"], second["order"]) == (False, ["open"], ["open"])
+    assert second["sentences"][0]["rules"][0]["english"].startswith(
+        "Allow a call of alpha/a if every `place`"
+    )
+    assert second["sentences"][0]["rules"][0]["this"] == 'a {"at":"/open"}: allow by open'
+    assert second["sentences"][0]["rules"][0]["not_this"].endswith("deny by no rule")
+
+
+async def test_a_review_comes_after_the_failures_and_shows_no_servers() -> None:
+    script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"), SATISFIED), patches=(UPDATE,))
+    done = await ran(script)
+    first, second = map(question, done.asked(JUDGE_TASK))
+    assert ("sentences" in first, first["probes"]) == (False, 0)
+    assert ("sentences" in second, second["probes"]) == (True, 5)
+    shown = [*first["rules"], *question(done.asked(PATCHES_TASK)[0])["rules"]]
+    assert not any("servers" in one["when"] for one in shown)
+
+
+async def test_a_second_review_shows_only_the_sentences_whose_rules_changed() -> None:
+    other = {**rule("other", "deny", arguments=below("/x")), "principle": "Nothing below /x is allowed."}
+    probe = generated_scenario("a probe", "deny", at="/other")
+    script = Script(
+        rules=((other, {**WIDE[0], "principle": POLICY}),),
+        scenarios=(FINE[:1],),
+        judgements=(probing(probe), SATISFIED),
+        patches=(UPDATE,),
+    )
+    done = await ran(script, constitution=f"{POLICY} Nothing below /x is allowed.")
+    first, second = map(question, done.asked(JUDGE_TASK))
+    assert len(first["sentences"]) == 2
+    assert [one["sentence"] for one in second["sentences"]] == [POLICY]
+
+
+async def test_questions_about_failures_have_only_what_is_about_their_tools() -> None:
+    tools = (tool("a"), tool("b"))
+    rules = (
+        rule("first", "allow", tools=["a"], arguments=below("/")),
+        rule("second", "allow", tools=["b"]),
+    )
+    passing = generated_scenario("elsewhere", "allow", name="b")
+    fix = {**rule("first", "allow", tools=["a"], arguments=below("/open")), "principle": POLICY}
+    script = Script(
+        rules=(rules,),
+        scenarios=((*FINE, passing),),
+        judgements=(blames("outside", "rule"), SATISFIED),
+        patches=([{"op": "update", "rule_id": "first", "rule": fix}],),
+    )
+    done = await ran(script, tools=tools)
+    for asked in (question(done.asked(JUDGE_TASK)[0]), question(done.asked(PATCHES_TASK)[0])):
+        assert asked["order"] == ["first", "second"]
+        assert [one["id"] for one in asked["rules"]] == ["first"]
+    assert question(done.asked(JUDGE_TASK)[0])["passed"] == ["inside: allow by first"]
+    assert done.run == ["inside", "outside", "elsewhere"]
+
+
+async def test_doubts_of_a_review_are_told_word_by_word() -> None:
+    doubtful = {**SATISFIED, "satisfied": False, "doubts": ["'nothing else' is not clear"]}
+    done = await ran(Script(judgements=(doubtful,)))
+    (found,) = done.compiled.findings
+    assert (found.code, "'nothing else' is not clear" in found.message) == ("POLICY_DOUBTED", True)
+
+
+# ---- contested scenarios
+
+
+STRICT = generated_scenario("strict", "deny", at="/open/y")
+CONTESTING = blames("strict", "scenario", "allow")
+
+
+def contested(description: str, sentence: str) -> dict[str, Any]:
+    """The answer of an author about a contested scenario."""
+    return {"scenarios": [], "contested": [{"description": description, "sentence": sentence}]}
+
+
+@pytest.mark.parametrize("sentence", ["", "Nothing below /open/y is allowed."], ids=["none", "invented"])
+async def test_a_contested_scenario_is_withdrawn_without_a_sentence_of_the_policy(sentence: str) -> None:
+    script = Script(
+        scenarios=((*FINE, STRICT), contested("strict", sentence)), judgements=(CONTESTING, SATISFIED)
+    )
+    done = await ran(script)
+    assert "the judge says so" in done.asked(SCENARIOS_TASK)[1].messages[-1].text
+    assert [(one.scenario.description, one.rule) for one in done.decided(DiscardedScenario)] == [
+        ("strict", "withdrawn"),
+    ]
+    assert done.run == ["inside", "outside"]
+    assert not done.asked(PATCHES_TASK)
+    assert done.compiled.verification.failures == ()
+
+
+async def test_a_run_with_a_contested_scenario_goes_on_and_ends_with_everything_measured() -> None:
+    script = Script(
+        scenarios=((*FINE, STRICT), contested("strict", "and nothing else")),
+        judgements=(CONTESTING, SATISFIED),
+    )
+    done = await ran(script)
+    assert done.codes == ["EXPECTATION_CONTESTED"]
+    assert done.failed.verification is not None
+    assert done.failed.verification.failures == ()
+    assert done.failed.verification.mutation is not None
+    assert done.names == ["inside", "outside", "strict"]
+    first, second = map(question, done.asked(JUDGE_TASK))
+    assert ("sentences" in first, "sentences" in second) == (False, True)
+    assert len(done.asked(SCENARIOS_TASK)) == 2
+    assert len(done.asked(PATCHES_TASK)) == 1
+
+
+async def test_a_contested_scenario_that_the_rules_then_meet_is_kept() -> None:
+    script = Script(
+        rules=(WIDE,),
+        scenarios=(FINE, contested("outside", "and nothing else")),
+        judgements=(blames("outside", "scenario", "allow"), SATISFIED),
+        patches=(UPDATE,),
+    )
+    done = await ran(script)
+    assert done.run == ["inside", "outside"]
+    assert done.compiled.verification.failures == ()
 
 
 async def test_no_more_probes_than_allowed_and_no_more_rounds() -> None:
@@ -334,24 +463,25 @@ async def test_no_more_probes_than_allowed_and_no_more_rounds() -> None:
         Script(scenarios=(FINE, ()), judgements=tuple(rounds)),
         limits=CompileLimits(repairs=0, probes=2, probe_rounds=2),
     )
+    assert not done.compiled.findings
     written = [one for event in done.of(ScenariosWritten) for one in event.scenarios]
     probes = [one.description for one in written if one.source is ScenarioOrigin.PROBE]
-    assert probes == ["0 0", "0 1", "1 0", "1 1"]
-    assert [question(request)["probes"] for request in done.model.of(JUDGEMENT_SCHEMA_NAME)] == [2, 2]
+    assert probes == ["0 0", "0 1"]
+    assert [question(request)["probes"] for request in done.asked(JUDGE_TASK)] == [2]
 
 
 async def test_a_probe_cannot_make_the_rules_allow_anything() -> None:
     script = Script(judgements=(probing(generated_scenario("a probe", "allow", at="/x")), SATISFIED))
     done = await ran(script)
     assert done.names == ["inside", "outside"]
-    assert not done.model.of(PATCHES_SCHEMA_NAME)
+    assert not done.asked(PATCHES_TASK)
     (judgement,) = done.decided(Judgement)
     assert (judgement.scenario_description, judgement.overruled) == ("a probe", True)
 
 
 async def test_without_probes_a_judge_is_asked_only_when_something_fails() -> None:
     done = await ran(limits=CompileLimits(probes=0))
-    assert not done.model.of(JUDGEMENT_SCHEMA_NAME)
+    assert not done.asked(JUDGE_TASK)
 
 
 # ---- repairs
@@ -374,7 +504,7 @@ async def test_a_change_that_allows_what_nobody_asked_for_is_undone_and_its_auth
     done = await ran(script)
     assert [one["id"] for one in done.rules] == ["kept", "open"]
     assert done.rules[1]["when"]["arguments"] == below("/open")
-    refused = question(done.model.of(PATCHES_SCHEMA_NAME)[1])["refused"]
+    refused = question(done.asked(PATCHES_TASK)[1])["refused"]
     assert "no scenario needs: alpha/a with" in refused
 
 
@@ -382,7 +512,7 @@ async def test_a_change_that_breaks_what_passed_is_undone_and_its_author_told() 
     none = [{"op": "delete", "rule_id": "open"}]
     script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"),), patches=(none, UPDATE))
     done = await ran(script, limits=CompileLimits(probes=0))
-    assert "inside" in question(done.model.of(PATCHES_SCHEMA_NAME)[1])["refused"]
+    assert "inside" in question(done.asked(PATCHES_TASK)[1])["refused"]
     assert [patch.kind.value for patch in done.decided(RulePatch)] == ["update"]
     assert done.rules[0]["id"] == "open"
 
@@ -402,7 +532,7 @@ async def test_where_no_change_can_be_made_the_rules_are_written_anew(unfit: Any
     script = Script(rules=(WIDE, RIGHT), judgements=(blames("outside", "rule"), SATISFIED), patches=(unfit,))
     done = await ran(script)
     assert done.rules[0]["when"]["arguments"] == below("/open")
-    assert "outside" in done.model.of(RULES_SCHEMA_NAME)[1].messages[-1].text
+    assert "outside" in done.asked(RULES_TASK)[1].messages[-1].text
     assert [patch.reasoning for patch in done.decided(RulePatch)] == ["rewritten"]
 
 
@@ -419,7 +549,7 @@ async def test_no_more_repairs_than_allowed() -> None:
         patches=tuple(step),
     )
     done = await ran(script, limits=CompileLimits(repairs=2, probes=0))
-    assert len(done.model.of(PATCHES_SCHEMA_NAME)) == 2
+    assert len(done.asked(PATCHES_TASK)) == 2
     assert done.codes.count("SCENARIO_NOT_MET") == 7
     assert [event.round for event in done.of(ScenariosVerified)] == [0, 1, 2, 2]
 
@@ -427,21 +557,21 @@ async def test_no_more_repairs_than_allowed() -> None:
 async def test_a_run_in_which_nothing_changes_any_more_ends() -> None:
     script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"),))
     done = await ran(script, limits=CompileLimits(repairs=20))
-    assert len(done.model.of(PATCHES_SCHEMA_NAME)) == 1
+    assert len(done.asked(PATCHES_TASK)) == 1
     assert done.codes == ["SCENARIO_NOT_MET"]
 
 
 # ---- answers that are wrong
 
 
-@pytest.mark.parametrize("name", [RULES_SCHEMA_NAME, SCENARIOS_SCHEMA_NAME, JUDGEMENT_SCHEMA_NAME])
+@pytest.mark.parametrize("name", [RULES_TASK, SCENARIOS_TASK, JUDGE_TASK])
 @pytest.mark.parametrize("bad", [cut_off(), "no JSON", {"other": 1}])
 async def test_a_truncated_or_invalid_answer_costs_one_repair_and_never_the_run(name: str, bad: Any) -> None:
     script = Script()
     seen: list[GenerateRequest] = []
 
     def answer(request: GenerateRequest) -> Any:
-        if request.schema and request.schema.name == name and not seen:
+        if task_of(request) == name and not seen:
             seen.append(request)
             return bad
         return script(request)
@@ -476,10 +606,10 @@ class Many:
             return "never JSON"
         if len(tools) > self.most:
             return cut_off()
-        match request.schema.name:
-            case "policy_rules":
+        match task_of(request):
+            case "rules":
                 return {"rules": [rule("one", "allow", read_only=False)]}
-            case "policy_scenarios":
+            case "scenarios":
                 asked = [(one["server_name"], one["tool_name"]) for one in tools]
                 return {
                     "scenarios": [
@@ -499,9 +629,7 @@ def with_tools(**changed: Any) -> dict[str, Any]:
 
 async def test_tools_are_asked_about_by_server_so_many_at_a_time_and_merged_in_their_order() -> None:
     done = await ran(FakeGateway(Many()), **with_tools(limits=CompileLimits(tools_per_batch=3)))
-    asked = [
-        [one["tool_name"] for one in about(request)["tools"]] for request in done.model.of(RULES_SCHEMA_NAME)
-    ]
+    asked = [[one["tool_name"] for one in about(request)["tools"]] for request in done.asked(RULES_TASK)]
     assert asked == [["a", "b", "c"], ["d"], ["a"]]
     assert [one["id"] for one in done.rules] == ["one", "one-2", "one-3"]
     assert [one["when"].get("tools") for one in done.rules] == [["a", "b", "c"], ["d"], None]
@@ -512,9 +640,51 @@ async def test_tools_are_asked_about_by_server_so_many_at_a_time_and_merged_in_t
     assert done.model.most_running > 1
 
 
+async def test_servers_whose_tools_have_different_names_share_a_batch() -> None:
+    tools = (tool("a"), tool("b", "beta"), tool("c", "beta"), tool("a", "gamma"))
+    own = (rule("one", "allow", tools=["a"]), rule("two", "allow", tools=["a", "c"]))
+    others = rule("all", "deny", destructive=True)
+
+    def answer(request: GenerateRequest) -> Any:
+        is_first = about(request)["tools"][0]["server_name"] == "alpha"
+        match task_of(request):
+            case "rules":
+                return {"rules": [*own, others] if is_first else [others]}
+            case "scenarios":
+                return {"scenarios": []}
+        return SATISFIED
+
+    done = await ran(FakeGateway(answer), tools=tools)
+    asked = [
+        [(one["server_name"], one["tool_name"]) for one in about(request)["tools"]]
+        for request in done.asked(RULES_TASK)
+    ]
+    assert asked == [[("alpha", "a"), ("beta", "b"), ("beta", "c")], [("gamma", "a")]]
+    assert [one["when"]["servers"] for one in done.rules] == [
+        ["alpha"],
+        ["alpha", "beta"],
+        ["alpha", "beta"],
+        ["gamma"],
+    ]
+
+
+async def test_all_conversations_about_the_same_tools_begin_with_the_same_bytes() -> None:
+    script = Script(
+        rules=(WIDE,),
+        scenarios=((*FINE, UNSENDABLE), ()),
+        judgements=(blames("outside", "rule"), SATISFIED),
+        patches=(UPDATE,),
+    )
+    done = await ran(script)
+    assert {task_of(request) for request in done.model.requests} == {"rules", "scenarios", "judge", "patches"}
+    assert len({request.system for request in done.model.requests}) == 1
+    schemas = [request.schema for request in done.model.requests]
+    assert len({json.dumps([one.name, one.document]) for one in schemas if one is not None}) == 1
+
+
 async def test_an_answer_may_name_no_tool_of_another_batch() -> None:
     done = await ran(FakeGateway(Many()), **with_tools())
-    for request in done.model.of(SCENARIOS_SCHEMA_NAME):
+    for request in done.asked(SCENARIOS_TASK):
         assert request.schema is not None
         items = request.schema.document["properties"]["scenarios"]["items"]
         names = {one["tool_name"] for one in about(request)["tools"]}
@@ -523,9 +693,7 @@ async def test_an_answer_may_name_no_tool_of_another_batch() -> None:
 
 async def test_a_batch_whose_answer_is_cut_off_is_halved() -> None:
     done = await ran(FakeGateway(Many(most=2)), **with_tools())
-    asked = [
-        [one["tool_name"] for one in about(request)["tools"]] for request in done.model.of(RULES_SCHEMA_NAME)
-    ]
+    asked = [[one["tool_name"] for one in about(request)["tools"]] for request in done.asked(RULES_TASK)]
     assert sorted(map(len, asked)) == [1, 2, 2, 4, 4]  # truncated requests are sent twice each
     assert len(done.rules) == 3
     assert len(done.names) == 5
@@ -537,7 +705,7 @@ async def test_a_batch_that_fails_stops_no_other_and_what_those_wrote_is_kept() 
     (finding,) = done.failed.findings
     assert (finding.code, finding.message[:4]) == ("BATCH_FAILED", "beta")
     again = await ran(FakeGateway(Many()), artifacts=artifacts, **with_tools())
-    assert [about(request)["tools"][0]["server_name"] for request in again.model.of(RULES_SCHEMA_NAME)] == [
+    assert [about(request)["tools"][0]["server_name"] for request in again.asked(RULES_TASK)] == [
         "beta",
     ]
     assert len(again.run) == 5
@@ -563,8 +731,8 @@ async def test_what_was_written_for_the_same_is_not_asked_for_again() -> None:
     artifacts = InMemoryArtifactCache()
     one = await ran(artifacts=artifacts)
     other = await ran(artifacts=artifacts)
-    assert not other.model.of(RULES_SCHEMA_NAME)
-    assert not other.model.of(SCENARIOS_SCHEMA_NAME)
+    assert not other.asked(RULES_TASK)
+    assert not other.asked(SCENARIOS_TASK)
     assert other.compiled.turns == ()
     assert (one.last.document, one.last.scenarios) == (other.last.document, other.last.scenarios)
 
@@ -583,15 +751,16 @@ async def test_whatever_is_changed_is_asked_for_again(changed: dict[str, Any]) -
     artifacts = InMemoryArtifactCache()
     await ran(artifacts=artifacts)
     other = await ran(artifacts=artifacts, **changed)
-    assert other.model.of(RULES_SCHEMA_NAME)
-    assert other.model.of(SCENARIOS_SCHEMA_NAME)
+    assert other.asked(RULES_TASK)
+    assert other.asked(SCENARIOS_TASK)
 
 
 async def test_a_changed_prompt_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     artifacts = InMemoryArtifactCache()
     await ran(artifacts=artifacts)
-    monkeypatch.setattr("peripety.policy.authoring.prompts.load_prompt", lambda name: f"other {name}")
-    assert (await ran(artifacts=artifacts)).model.of(RULES_SCHEMA_NAME)
+    load = prompts.load_prompt
+    monkeypatch.setattr(prompts, "load_prompt", lambda name: f"other {load(name)}")
+    assert (await ran(artifacts=artifacts)).asked(RULES_TASK)
 
 
 async def test_without_a_conversation_nothing_is_asked_for_again() -> None:
@@ -599,7 +768,7 @@ async def test_without_a_conversation_nothing_is_asked_for_again() -> None:
     script = Script(scenarios=((*FINE, UNSENDABLE), ()))
     await ran(script, artifacts=artifacts)
     other = await ran(Script(), artifacts=artifacts)
-    assert not other.model.of(SCENARIOS_SCHEMA_NAME)
+    assert not other.asked(SCENARIOS_TASK)
     assert other.names == ["inside", "outside"]
 
 
@@ -656,18 +825,18 @@ async def test_under_a_cap_one_question_follows_the_other() -> None:
 async def test_no_more_turns_of_a_conversation_than_allowed() -> None:
     script = Script(scenarios=((*FINE, UNSENDABLE), ()))
     done = await ran(script, limits=CompileLimits(turns=1))
-    assert len(done.model.of(SCENARIOS_SCHEMA_NAME)) == 1
+    assert len(done.asked(SCENARIOS_TASK)) == 1
     assert done.codes == ["NOT_REPLACED"]
 
 
 @pytest.mark.parametrize(
     "name",
-    [RULES_SCHEMA_NAME, SCENARIOS_SCHEMA_NAME, JUDGEMENT_SCHEMA_NAME, PATCHES_SCHEMA_NAME],
+    [RULES_TASK, SCENARIOS_TASK, JUDGE_TASK, PATCHES_TASK],
 )
 async def test_a_run_that_is_cancelled_leaves_nothing_running(name: str) -> None:
     script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"),), patches=(UPDATE,))
     model = FakeGateway(
-        lambda request: [SILENCE] if request.schema and request.schema.name == name else script(request),
+        lambda request: [SILENCE] if task_of(request) == name else script(request),
     )
     compiler = PolicyCompiler(model, InMemoryArtifactCache())
 

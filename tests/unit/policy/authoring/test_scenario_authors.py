@@ -11,7 +11,7 @@ import pytest
 
 from peripety.engine.policies.types import Decision, ToolRequest
 from peripety.errors import ConflictError, FailedPreconditionError, UnavailableError
-from peripety.gateway.structured_output.validator import schema_hint
+from peripety.policy.authoring.prompts import load_prompt
 from peripety.policy.authoring.scenario_authors import (
     ScenarioGeneratorSession,
     feedback_message,
@@ -42,18 +42,17 @@ def answer(*scenarios: TestScenario) -> dict[str, Any]:
     return {"scenarios": [*map(told, scenarios)]}
 
 
-async def test_the_first_turn_asks_with_the_schema_and_later_ones_with_the_feedback_alone() -> None:
+async def test_the_first_turn_asks_with_the_task_and_later_ones_with_the_feedback_alone() -> None:
     model = FakeGateway(answer(generated_scenario("one")), answer(generated_scenario("two", at="/b")))
     writes = session(model)
     await writes.generate()
     await writes.regenerate(FEEDBACK)
     first, second = model.requests
-    assert first.schema is not None
-    hint = schema_hint(first.schema.document)
-    assert first.messages[0].text.endswith(hint)
+    task = load_prompt("scenarios")
+    assert first.messages[0].text.startswith(task)
     assert second.messages[-1].text == feedback_message(FEEDBACK)
     assert "nobody may" in second.messages[-1].text
-    assert sum(hint in message.text for message in second.messages) == 1
+    assert sum(task in message.text for message in second.messages) == 1
 
 
 async def test_system_text_and_schema_are_the_same_in_every_turn_and_messages_only_grow() -> None:
@@ -191,7 +190,9 @@ async def test_a_single_shot_means_the_same_as_a_first_turn() -> None:
     other = FakeGateway(answer(generated_scenario("one"), generated_scenario("again")))
     shot = await generate_scenarios(one, "the system text", TOOLS, handwritten=(HANDWRITTEN,))
     assert shot == await session(other, handwritten=(HANDWRITTEN,)).generate()
-    assert one.requests == other.requests
+    assert [(each.system, each.messages) for each in one.requests] == [
+        (each.system, each.messages) for each in other.requests
+    ]
 
 
 async def test_without_tools_nothing_is_asked() -> None:
@@ -225,7 +226,7 @@ def test_corrections_come_before_discarded_scenarios_before_gaps_before_the_inst
     corrected, discarded, gaps, instruction = sections(ALL)
     for part in ('"a wrong one"', "not deny but escalate", "a person has to look"):
         assert part in corrected
-    for part in ('"an impossible one"', "protected-paths", "always says deny", "Do not write them again"):
+    for part in ('"an impossible one"', "protected-paths", "always decides deny", "Do not write them again"):
         assert part in discarded
     for part in ("server/tool", '{"a": "é", "b": [1]}', "expected: not_allow"):
         assert part in gaps

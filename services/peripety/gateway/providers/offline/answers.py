@@ -9,8 +9,8 @@ Results of actions that were executed before the narration are merged into the f
 
     {"accepted": BOOLEAN, changes, log, "world": {event, changes, log, status}?}
 
-Prompts about policies end with a JSON object in the last line of the instructions; so does the last message
-to a judge:
+Prompts about policies end with a JSON object in the last line of the instructions. The first message begins
+with the heading of the task; the last message to a judge ends with a JSON object:
 
     {"constitution": TEXT, "tools": [{server_name, tool_name, ...}, ...], "lists": {NAME: {kind, values}}}
     {"failed": [{"description": TEXT}, ...]}
@@ -213,6 +213,7 @@ def _try_parse_object(text: str) -> dict[str, Any]:
 
 
 _PURPOSE = "a policy"
+_MAX_HEADING = 80
 _NAME = {"type": "string"}
 _ROLES = {
     "type": "array",
@@ -292,7 +293,8 @@ def _answer_scenarios(request: GenerateRequest) -> dict[str, Any]:
 
 
 def _answer_judgement(request: GenerateRequest) -> dict[str, Any]:
-    value = parse_object(request.messages[-1].text, _FAILED_SCENARIOS_SCHEMA, "the last message", _PURPOSE)
+    last = request.messages[-1].text.rpartition("\n")[2]
+    value = parse_object(last, _FAILED_SCENARIOS_SCHEMA, "the last message", _PURPOSE)
     return attribute_failures(failed["description"] for failed in value["failed"])
 
 
@@ -303,11 +305,27 @@ def _answer_patches(_request: GenerateRequest) -> dict[str, Any]:
     }
 
 
+_POLICY_TASKS: Mapping[str, Callable[[GenerateRequest], dict[str, Any]]] = {
+    "# Rule author": _answer_rules,
+    "# Scenario author": _answer_scenarios,
+    "# Judge of disagreements": _answer_judgement,
+    "# Mender of rules": _answer_patches,
+}
+
+
+def _answer_policy_task(request: GenerateRequest) -> dict[str, Any]:
+    heading = request.messages[0].text.partition(" (")[0]
+    if heading not in _POLICY_TASKS:
+        raise InvalidArgumentError(
+            f"the first message begins with {heading[:_MAX_HEADING]!r}; begin it with one of"
+            f" {', '.join(_POLICY_TASKS)}",
+            code="MATERIAL_INVALID",
+        )
+    return _POLICY_TASKS[heading](request)
+
+
 POLICY_ANSWERS: Mapping[str, Callable[[GenerateRequest], dict[str, Any]]] = {
-    "policy_rules": _answer_rules,
-    "policy_scenarios": _answer_scenarios,
-    "policy_judgement": _answer_judgement,
-    "policy_patches": _answer_patches,
+    "policy_answer": _answer_policy_task,
 }
 """Answer functions by schema name; each raises InvalidArgumentError if its input is missing."""
 

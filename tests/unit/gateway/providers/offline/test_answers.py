@@ -49,11 +49,15 @@ MATERIAL = {
 }
 
 
-async def answer_schema(schema: str, *said: str, system: str | None = None) -> dict[str, Any]:
+async def answer_schema(task: str, *said: str, system: str | None = None) -> dict[str, Any]:
+    """The answer to a policy task, which is named by its heading, or about tests by the schema."""
+    is_task = task.startswith("#")
+    schema = "policy_answer" if is_task else task
     system = f"Instructions.\n{json.dumps(MATERIAL)}" if system is None else system
     messages = []
-    for text in said:
-        messages += [ChatMessage.user(text), ChatMessage.assistant("{}")]
+    for number, text in enumerate(said):
+        told = f"{task} (prompt version 1)\n{text}" if is_task and not number else text
+        messages += [ChatMessage.user(told), ChatMessage.assistant("{}")]
     request = GenerateRequest(system, tuple(messages[:-1]), schema=ResponseSchema(schema, {}))
     provider = OfflineProvider()
     *_, last = [event async for event in provider.stream(call_of(request, "offline", "offline"))]
@@ -65,7 +69,7 @@ async def answer_schema(schema: str, *said: str, system: str | None = None) -> d
 
 
 async def test_rules_are_read_from_the_material_and_leave_the_server_to_the_asker() -> None:
-    (rule,) = (await answer_schema("policy_rules", "Begin."))["rules"]
+    (rule,) = (await answer_schema("# Rule author", "Begin."))["rules"]
     assert rule["then"] == "allow"
     assert set(rule["when"]) == {"tools", "arguments"}
     assert rule["when"]["arguments"][0]["among"] == ["@known"]
@@ -73,22 +77,22 @@ async def test_rules_are_read_from_the_material_and_leave_the_server_to_the_aske
 
 
 async def test_scenarios_are_written_once() -> None:
-    (scenario,) = (await answer_schema("policy_scenarios", "Begin."))["scenarios"]
+    (scenario,) = (await answer_schema("# Scenario author", "Begin."))["scenarios"]
     assert scenario["request"]["arguments"] == {"url": "a.test"}
     assert scenario["expected_decision"] == "allow"
     assert OFFLINE_MARK in scenario["description"]
-    assert await answer_schema("policy_scenarios", "Begin.", "Again.") == {"scenarios": []}
+    assert await answer_schema("# Scenario author", "Begin.", "Again.") == {"scenarios": []}
 
 
 async def test_a_judge_blames_the_rules_for_whatever_failed() -> None:
     failed = json.dumps({"rules": [], "failed": [{"description": "alpha", "actual": "deny"}]})
-    told = await answer_schema("policy_judgement", failed)
+    told = await answer_schema("# Judge of disagreements", failed)
     assert [(one["description"], one["blame"]) for one in told["attributions"]] == [("alpha", "rule")]
-    assert (await answer_schema("policy_judgement", failed, '{"failed": []}'))["satisfied"]
+    assert (await answer_schema("# Judge of disagreements", failed, '{"failed": []}'))["satisfied"]
 
 
 async def test_rules_that_say_what_the_words_say_are_left_as_they_are() -> None:
-    told = await answer_schema("policy_patches", "{}")
+    told = await answer_schema("# Mender of rules", "{}")
     assert told["operations"] == []
     assert OFFLINE_MARK in told["reasoning"]
 
@@ -105,13 +109,13 @@ async def test_rules_that_say_what_the_words_say_are_left_as_they_are() -> None:
     ],
 )
 async def test_without_the_material_it_is_refused_with_what_is_wrong(system: str) -> None:
-    for schema in ("policy_rules", "policy_scenarios"):
+    for schema in ("# Rule author", "# Scenario author"):
         with pytest.raises(InvalidArgumentError) as refused:
             await answer_schema(schema, "Begin.", system=system)
         assert refused.value.code == "MATERIAL_INVALID"
         assert refused.value.violations
     with pytest.raises(InvalidArgumentError):
-        await answer_schema("policy_judgement", "no object")
+        await answer_schema("# Judge of disagreements", "no object")
 
 
 TEST_TOOL = Tool("generate_test", "Adds one test.", {"type": "object"})
