@@ -19,6 +19,9 @@ const NARROW = "(max-width: 47.49rem)";
 /** The latest turns of a game are drawn first, and earlier ones some at a time. */
 const FIRST_DRAWN = 4;
 const DRAWN_MORE = 8;
+/** True once any element had the focus; a page that was just opened keeps it where the browser puts it. */
+let hasFocused = false;
+document.addEventListener("focusin", () => (hasFocused = true), { once: true });
 
 export default function PlayView({ id, token, pov }: { id?: string; token?: string; pov?: string }) {
   const source = useMemo<Source>(() => (token ? linkSource(token) : ownSource(id!, pov)), [id, token, pov]);
@@ -72,7 +75,7 @@ function OpenGame({ game, source }: { game: Game; source: Source }) {
   const canAct = opened.canAct && !isOver;
   // Where the game begins, ends or is taken back, the button that had the focus is gone.
   useEffect(() => {
-    if (document.activeElement !== document.body || navigator.userActivation?.hasBeenActive === false) return;
+    if (document.activeElement !== document.body || !hasFocused) return;
     const place = document.querySelector<HTMLElement>(".ending") ?? document.querySelector<HTMLElement>(".story-pane");
     place?.focus({ preventScroll: true });
   }, [session.session_id, isOver]);

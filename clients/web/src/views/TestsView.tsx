@@ -169,10 +169,10 @@ function phaseWord(phase = ""): string {
   return phase ? tMaybe(`phase.${phase}`, words(phase)) : "";
 }
 
-/** Returns the first line of a text, not longer than a title. */
-function shorten(text: string): string {
+/** Returns the first line of a text, cut to a length. */
+function shorten(text: string, length: number): string {
   const title = text.trim().split("\n")[0] ?? "";
-  return title.length > MAX_TITLE ? `${title.slice(0, MAX_TITLE).trimEnd()}…` : title;
+  return title.length > length ? `${title.slice(0, length).trimEnd()}…` : title;
 }
 
 /** Returns text for an option, whose marks at the end stay there in a page from right to left. */
@@ -180,7 +180,8 @@ function isolate(text: string): string {
   return `\u2068${text}\u2069`;
 }
 
-const MAX_TITLE = 90;
+const OPTION_LENGTH = 60;
+const TITLE_LENGTH = 90;
 const SCENARIO = "scenario:";
 const TASK = "task:";
 
@@ -227,7 +228,7 @@ function StartForm({ scenarios, tasks }: { scenarios: ScenarioSummary[]; tasks: 
             <optgroup label={t("tests.tasks")}>
               {tasks.map((one) => (
                 <option key={one.task_id} value={TASK + one.task_id}>
-                  {isolate(shorten(clean(one.title)))}
+                  {isolate(shorten(clean(one.title), OPTION_LENGTH))}
                 </option>
               ))}
             </optgroup>
@@ -270,7 +271,7 @@ function RunView({ id }: { id: string }) {
     return () => abort.abort();
   }, [id]);
   const done = run.stats !== undefined;
-  const title = shorten(clean(run.task));
+  const title = shorten(clean(run.task), TITLE_LENGTH);
   const mutation = run.quality?.mutation;
   const faults = (mutation?.killed ?? 0) + (mutation?.survived ?? 0);
   return (
