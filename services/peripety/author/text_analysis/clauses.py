@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _DUTY, _WISH, _ORDER, _ALSO, _GERUND, _ACT, _MAY = 3.0, 3.0, 3.0, 2.0, 2.0, 1.0, 0.5
 _MOST_WORDS = 18
+_SPANISH_PLURALS = {"los", "las", "unos", "unas", "somos"}
 _SPANISH_PRONOUNS = ("lo", "la", "los", "las", "le", "les")
 _PREDICATES = ("verb", "be", "have", "modal")
 _NEAR = 4
@@ -116,7 +117,7 @@ class ClauseReader:
         text = " ".join([*(word.low for word in chunk.nouns[:-1]), chunk.head.lemma]) if chunk.nouns else ""
         if self._grammar.code != "en":
             gap = "" if self._grammar.code == "zh" else " "
-            head = chunk.head.lemma if self._grammar.code == "es" and chunk.is_plural else chunk.head.text
+            head = chunk.head.lemma if self._is_spanish_plural(chunk) else chunk.head.text
             text = gap.join([*(word.text for word in chunk.nouns[:-1]), head]) if chunk.nouns else ""
         if group and chunk.of is not None and chunk.of.nouns:
             text = f"{text} of {chunk.of.head.low}"
@@ -125,8 +126,13 @@ class ClauseReader:
             text,
             is_group=group or chunk.is_plural,
             count=int(chunk.count or 1),
-            is_plural=chunk.is_plural,
+            is_plural=chunk.is_plural if self._grammar.code != "es" else self._is_spanish_plural(chunk),
         )
+
+    def _is_spanish_plural(self, chunk: Chunk) -> bool:
+        """Return True for a Spanish plural; a compound noun may end with "s" in the singular."""
+        before = {self._words[chunk.start].low, self._words[max(chunk.start - 1, 0)].low}
+        return self._grammar.code == "es" and chunk.is_plural and not before.isdisjoint(_SPANISH_PLURALS)
 
     def find_aims(self) -> list[Aim]:
         """Return all verbs that may be the goal, in order."""
