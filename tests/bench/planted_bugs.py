@@ -41,7 +41,7 @@ from support.testgen.graded_tests.orders import order_of
 from support.testgen.graded_tests.tasks import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from peripety.testgen.subjects.command.subject import CommandSubject
     from peripety.testgen.types import DraftTest
@@ -250,7 +250,7 @@ def main() -> None:
         measured[name] = {}
         for tool in given.tools:
             key = {"program": name, "tool": tool, "count": given.count, "seconds": given.seconds}
-            result = None if given.again else _recall(key)
+            result = None if given.again else next(_recorded(key), None)
             if result is None:
                 _tell(f"measuring {name}: {tool}", sys.stderr)
                 result = _MEASURES[tool](Program(name), bugs, given.seconds)
@@ -264,22 +264,22 @@ def main() -> None:
 
 
 def _mutants(program: Program, count: int) -> list[Bug]:
-    key = {"program": program.name, "tool": "mutants", "count": count}
-    found = _recall(key)
+    key = {"program": program.name, "tool": "mutants"}
+    found = next((one["mutants"] for one in _recorded(key) if len(one["mutants"]) >= count), None)
     if found is None:
         _tell(f"choosing mutants of {program.name}", sys.stderr)
-        bugs = program.mutants(count)
-        found = {"mutants": [[bug.file, bug.text, bug.shown] for bug in bugs]}
-        _record(key, found)
-    return [Bug(file, text, shown, by_hand=False) for file, text, shown in found["mutants"]]
+        found = [[bug.file, bug.text, bug.shown] for bug in program.mutants(count)]
+        _record(key, {"mutants": found})
+    return [Bug(file, text, shown, by_hand=False) for file, text, shown in found[:count]]
 
 
-def _recall(key: Json) -> Json | None:
-    if not RESULTS.exists():
-        return None
-    lines = [json.loads(line) for line in RESULTS.read_text("utf-8").splitlines()]
-    found = [line["result"] for line in lines if line["key"] == key]
-    return found[-1] if found else None
+def _recorded(key: Json) -> Iterator[Json]:
+    """Yield the results of a key, the latest first."""
+    if RESULTS.exists():
+        for line in reversed(RESULTS.read_text("utf-8").splitlines()):
+            entry = json.loads(line)
+            if entry["key"] == key:
+                yield entry["result"]
 
 
 def _record(key: Json, result: Json) -> None:

@@ -111,6 +111,8 @@ class Program:
         kept: list[Bug] = []
         seen: set[tuple[str, int]] = set()
         for module, inner in places:
+            if len(kept) >= count:
+                break
             line = module.name, module.lines_of(inner)[0]
             if line in seen or module.is_equivalent(inner):
                 continue
@@ -118,8 +120,6 @@ class Program:
             if suite.failing(bug):
                 seen.add(line)
                 kept.append(bug)
-                if len(kept) == count:
-                    break
         return kept
 
     @cached_property

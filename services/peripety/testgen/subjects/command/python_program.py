@@ -29,7 +29,7 @@ import coverage
 from peripety.errors import InvalidArgumentError
 from peripety.testgen.subjects.command import function_survey, probe, survey
 from peripety.testgen.subjects.command.python_mutants import PythonModule
-from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, ProcessOutput
+from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, MAX_ATTEMPTS, ProcessOutput
 from peripety.testgen.subjects.grpc_service import calls
 from peripety.testgen.subjects.http_service import exchange
 
@@ -529,10 +529,11 @@ class PythonProgram:
         """Run a command of the probe, and return its results; None if it does not report them."""
         files = [*self.modules] if command != "files" else []
         whole_job = {"files": files, "seconds": self._timeout, **given.to_job(), **job}
-        results, is_killed = self._run_probe(command, whole_job, given, timeout_seconds, script)
-        if is_killed and not results:
-            # Another process has ended it, or the system for want of memory.
-            results, _ = self._run_probe(command, whole_job, given, timeout_seconds, script)
+        results: list[Any] | None = None
+        for _ in range(MAX_ATTEMPTS):
+            results, is_killed = self._run_probe(command, whole_job, given, timeout_seconds, script)
+            if results or not is_killed:
+                break
         return results
 
     def _run_probe(
@@ -546,6 +547,7 @@ class PythonProgram:
         """Return the results of a run of the probe, and True if it was killed."""
         with _report_file(self._command, job) as report:
             argv = (*self._command.interpreter, script, command, str(report.fileno()))
+            asked = os.pread(report.fileno(), _MAX_REPORT_BYTES, 0)
             output = self._sandbox.run(
                 (*argv, *self._command.arguments, *given.arguments),
                 given.stdin,
@@ -553,8 +555,10 @@ class PythonProgram:
                 descriptors=(report.fileno(),),
                 timeout_seconds=timeout_seconds,
             )
-            report.seek(0)
             is_killed = output.exit_code == -signal.SIGKILL
+            if os.pread(report.fileno(), _MAX_REPORT_BYTES, 0) == asked:
+                return None, is_killed  # it ended before it read the job
+            report.seek(0)
             try:
                 return [json.loads(line) for line in report], is_killed
             except ValueError:
@@ -603,6 +607,7 @@ def _used_seconds() -> float:
 
 
 _NO_LINES = frozenset[int]()
+_MAX_REPORT_BYTES = 1 << 28
 _MAX_TRACED_RUNS = 256
 _MAX_MUTANT_SECONDS = 10.0
 """Limit of the processor time for the mutants of one test."""

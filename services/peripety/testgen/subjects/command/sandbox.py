@@ -38,6 +38,9 @@ MAX_DIRECTORY_BYTES = 16 * 1024 * 1024
 MAX_DIRECTORY_FILES = 1_000
 FENCE_LEVELS = ("namespaces", "landlock")
 UNFENCED = "none"
+MAX_ATTEMPTS = 10
+"""Limit of the runs of a program that other processes kill."""
+
 _MAX_OUTPUT_BYTES = 1024 * 1024
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _GRACE_SECONDS = 20.0
@@ -138,7 +141,7 @@ class Sandbox:
         *,
         descriptors: Sequence[int] = (),
         timeout_seconds: float | None = None,
-        attempts: int = 3,
+        attempts: int = MAX_ATTEMPTS,
     ) -> ProcessOutput:
         """Run a program to its end, or until the time limit.
 
@@ -283,12 +286,14 @@ def works(level: str) -> bool:
             argv = [sys.executable, "-I", "-S", "-c", _PROBE, outside, f"{outside}/socket", str(os.getpid())]
             try:
                 sandbox = Sandbox(argv[:1], None, {}, 30.0, 1 << 30, level=level)
-                output = sandbox.run(argv)
-                if output.exit_code == -signal.SIGKILL:
-                    output = sandbox.run(argv)  # a probe that another process kills shows nothing
-                return output.stdout.strip() == b"fenced"
+                for _ in range(MAX_ATTEMPTS):
+                    output = sandbox.run(argv)
+                    # A probe that another process kills shows nothing.
+                    if output.exit_code != -signal.SIGKILL:
+                        return output.stdout.strip() == b"fenced"
             except (FailedPreconditionError, OSError):
-                return False
+                pass
+    return False
 
 
 def _named_paths(argv: Sequence[str], environment: Mapping[str, str]) -> Iterator[str]:

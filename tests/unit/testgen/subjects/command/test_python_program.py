@@ -10,6 +10,7 @@ import pytest
 
 from peripety.testgen.subjects.command import python_program
 from peripety.testgen.subjects.command.python_program import ProgramInput, PythonProgram
+from peripety.testgen.subjects.command.sandbox import ProcessOutput, Sandbox, find_fence
 from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.types import TestCase, TestStatus
 
@@ -256,3 +257,22 @@ def test_options_of_getopt_are_read(tmp_path: Path) -> None:
     assert {*options} == {("-a",), ("-o",), ("--all",), ("--out",), ()}
     assert [one["is_flag"] for one in options.values()] == [True, False, True, False, False]
     assert options[()]["is_many"]
+
+
+def test_a_probe_that_is_killed_before_it_reads_its_job_runs_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run, killed = Sandbox.run, list[int]()
+    find_fence()  # its own probe is not the one that is killed
+
+    def run_or_kill(self: Sandbox, *arguments: Any, **options: Any) -> ProcessOutput:
+        killed.append(1)
+        return ProcessOutput(-9, b"", b"") if len(killed) % 2 else run(self, *arguments, **options)
+
+    monkeypatch.setattr(Sandbox, "run", run_or_kill)
+    (tmp_path / "p.py").write_text("print(1)\n")
+    program = CommandSubject([sys.executable, "p.py"], tmp_path)._program
+    assert program is not None
+    assert program.executed_lines(ProgramInput()) == {"p.py": frozenset({1})}
+    assert len(killed) == 4
