@@ -66,6 +66,7 @@ _DEEDS = {
     "refused": ("repair the signal", "repaired the signal", "repaired the signal", "repairing the signal"),
     "nottaken": ("search the store", "searched the store", "searched the store", "searching the store"),
 }
+_HIDDEN = "At night, while all slept, {B} stole the {far} and hid it in {else}."
 _LOST, _WON = "The last line of the record is closed.", "The long count comes to rest."
 
 
@@ -181,7 +182,9 @@ def _facts(world: _World, situation: str) -> TurnFacts:
     status = {"won": Status("won", "third", _WON), "lost": Status("lost", "first", _LOST)}.get(
         situation, Status("ongoing")
     )
-    return TurnFacts(document, before, after, changes, acts, die, status)
+    return TurnFacts(
+        document, before, after, changes, acts, die, status, secrets=[_HIDDEN.format(**_slots(world))]
+    )
 
 
 def _slots(world: _World) -> dict[str, str]:

@@ -18,7 +18,7 @@ from peripety.session.memory import WORLD
 from peripety.session.narration.claims.checker import ClaimChecker, ClaimFilter, is_checkable
 from peripety.session.narration.claims.record import turn_facts
 from peripety.session.narration.scenario_prompt import list_characters
-from peripety.session.narration.secret_filter import LeakFilter, find_leaks
+from peripety.session.narration.secret_filter import LeakFilter, find_leaks, list_secret_texts
 from peripety.session.narration.turn_context import truncate_text
 from peripety.session.types import DieRollRequest
 
@@ -235,6 +235,7 @@ class OutcomeValidator:
 def _build_checker(scene: NarrationContext, played: TurnResult) -> ClaimChecker:
     earlier = (event for turn in scene.recent_turns for event in turn.events)
     done = (event.action_id for event in earlier if isinstance(event, ActionResolved) and event.accepted)
+    secrets, known = list_secret_texts(scene)
     return ClaimChecker(
         turn_facts(
             scene.spec,
@@ -243,6 +244,8 @@ def _build_checker(scene: NarrationContext, played: TurnResult) -> ClaimChecker:
             played,
             knows_status=not scene.input.strip(),
             done_before=frozenset(done),
+            secrets=secrets,
+            known=known,
         ),
     )
 

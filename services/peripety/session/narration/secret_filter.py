@@ -75,6 +75,12 @@ def normalize(text: str) -> str:
     return _NOT_ALPHANUMERIC.sub("", unicodedata.normalize("NFKD", text).casefold())
 
 
+def list_secret_texts(scene: NarrationContext) -> tuple[list[str], list[str]]:
+    """Return the texts that the audience may not know before or after the turn, and those that it knows."""
+    known = [*_known_texts(scene), *_iter_rule_texts(scene.spec)]
+    return [text for text in dict.fromkeys(_restricted_texts(scene)) if text not in known], known
+
+
 def collect_secrets(scene: NarrationContext) -> tuple[str, ...]:
     """Return the texts and long numbers that the audience may not know before or after the turn.
 

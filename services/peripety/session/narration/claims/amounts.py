@@ -62,6 +62,8 @@ class ChangeClaims:
         told_words = clause.rest_words
         subject = clause.subject
         assert subject is not None  # noqa: S101 - a quantity is its subject
+        if self._amounts.is_single(subject, paths):
+            return False
         if (
             "last" in subject.all_words
             and clause.is_a("destroy", "empty")
@@ -107,7 +109,9 @@ class ChangeClaims:
             return told_words[:1] in (["out"], ["dry"])
         if clause.base in words("be lie stand sit") or (clause.is_perfect and clause.base in {"go", "be"}):
             found = next((n for n, word in enumerate(told_words[:4]) if word in _GONE), None)
-            if found is None:
+            is_it = clause.subject is not None and clause.subject.word == "it"
+            if found is None or (is_it and told_words[found] == "over"):
+                # `when it was over`
                 return False
             after = told_words[found + 1] if found + 1 < len(told_words) else ""
             return after not in words("from to up down on through wrong by back of there")

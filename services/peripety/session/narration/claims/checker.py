@@ -24,6 +24,7 @@ from peripety.session.narration.claims.grammar import read_sentence
 from peripety.session.narration.claims.people import LifeClaims, PossessionClaims
 from peripety.session.narration.claims.presence import PresenceClaims
 from peripety.session.narration.claims.record import WrongClaim
+from peripety.session.narration.claims.retold_secrets import RetoldSecrets
 from peripety.session.narration.claims.tagger import tag_tokens
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ _GENERAL = frozenset(
         "below",
     ]
 )
+# `noise of the boat` is a noise, and not a boat.
+_HEAD = re.compile(r"(?<=\w)\s+(?:of|in|at|on|to|until|till|beside|behind|above|below|under|about|for)\s")
 _ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 
 
@@ -144,10 +147,12 @@ def _bearers(names: Sequence[str]) -> list[str]:
 
 def _add_all(table: NameTable, kind: str, names: dict[str, list[str]], *, has_plural: bool = False) -> None:
     """Add names, and the last word of each longer name if it belongs to one of them only."""
-    heads = Counter(head for one in names.values() for head in {name.split()[-1] for name in one if name})
+    heads = Counter(
+        head for one in names.values() for head in {_HEAD.split(name)[0].split()[-1] for name in one if name}
+    )
     for key, known in names.items():
         table.add(kind, key, known, has_plural=has_plural)
-        short = [name.split()[-1] for name in known if len(name.split()) > 1]
+        short = [_HEAD.split(name)[0].split()[-1] for name in known if len(name.split()) > 1]
         table.add(
             kind,
             key,
@@ -207,6 +212,7 @@ class ClaimChecker:
         is_past = self._is_past = style.get("tense") == "past"
         self._spec = facts.spec
         self._texts = [_WORD_OR_NUMBER.findall(text.lower()) for text in facts.texts]
+        self._secrets = RetoldSecrets(facts.secrets, [*facts.known, *facts.texts] if facts.secrets else ())
         self._you = facts.after.you
         self._is_third = style.get("person") == "third"
         self._amounts = AmountClaims(facts, is_past=is_past)
@@ -218,7 +224,11 @@ class ClaimChecker:
         self._names = name_table(facts, self._deeds.deeds)
         self._endings.read_endings(self._names)
         self._words = (
-            self._names.words | self._amounts.words | self._deeds.words | self._endings.words
+            self._names.words
+            | self._amounts.words
+            | self._deeds.words
+            | self._endings.words
+            | self._secrets.words
         ) - _COMMON
         self._beginnings = frozenset(word[:size] for word in self._words for size in range(1, len(word) + 1))
 
@@ -232,6 +242,8 @@ class ClaimChecker:
         told = remove_speech(sentence)
         if has_machinery(told) and not contains_text(self._spec, sentence):
             return [WrongClaim("words", sentence.strip(), "a story has no words of the program")]
+        if self._secrets.is_told(sentence):
+            return [WrongClaim("secret", sentence.strip(), "the player has not found this out")]
         if is_question(told) or self._repeats_record(told):
             return []
         context = tag_tokens(remove_speech(before), self._names) if before else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.clauses import (
@@ -65,6 +66,8 @@ _CONTENT = _UNREAL_VERBS | _FACTIVE
 _UNREAL_SENTENCE = re.compile(_UNREAL["sentence"], re.IGNORECASE)
 _COMPARED = re.compile(r"\bas (?:though|if)\b", re.IGNORECASE)
 _HARD = words("break")
+_SENSING = words("see watch hear feel notice")
+_CONDITIONS = words("one another a an")
 _TIMES = frozenset(
     [
         "moment",
@@ -114,6 +117,8 @@ def read_sentence(
         # `In the picture` belongs to the clause around it, and at the beginning to the whole part.
         places = [one.start() for one in _UNREAL_SENTENCE.finditer(text)]
         is_first = clause.part == 0 and any(place < clauses[0].verb_start for place in places)
+        # `You dream: Delta comes in.`
+        is_first |= ":" in text[places[0] : clause.verb_start]
         if is_first or any(clause.span[0] <= place < clause.span[1] for place in places):
             clause.is_asserted = False
     for compared in _COMPARED.finditer(text):
@@ -513,6 +518,12 @@ class _ClauseReader:
 
     def _assert_all(self, clauses: Sequence[ProseClause]) -> None:
         """Set which clauses the narrator asserts."""
+        for before, clause in pairwise(clauses):
+            is_bare = clause.form == BASE and not clause.modal and not clause.copied_subject
+            is_seen = before.base in _SENSING and before.part == clause.part and before.end < clause.start
+            if is_bare and is_seen and clause.governor is None and not clause.subordinator:
+                # `had once seen her dance`
+                clause.governor = before
         is_conditional: dict[int, bool] = {}
         for clause in clauses:
             if clause.subordinator in {"if", "unless"} and not self._is_as(clause):
@@ -536,6 +547,32 @@ class _ClauseReader:
                 clause.is_asserted = False
             if future:
                 clause.is_asserted = False
+            governor = clause.governor
+            if (
+                governor is not None
+                and clause.form in {BASE, GERUND}
+                and governor.is_perfect
+                and governor.is_past
+            ):
+                clause.is_perfect = clause.is_past = True
+        if self._is_condition(clauses):
+            for clause in clauses:
+                clause.is_asserted = False
+
+    def _is_condition(self, clauses: Sequence[ProseClause]) -> bool:
+        """Return True for `one more hour like this and you lose`: nouns that only mean an `if`."""
+        first = self._items[0] if self._items else None
+        if not clauses or not isinstance(first, Group) or first.tokens[0].word not in _CONDITIONS:
+            return False
+        subject = clauses[0].subject
+        if subject is None or subject is first:
+            return False
+        before = [
+            one.word
+            for one in self._items
+            if isinstance(one, ProseWord) and one.start < subject.tokens[0].start
+        ]
+        return before[-1:] == ["and"]
 
     def _is_attribution(self, clause: ProseClause) -> bool:
         """Return True for `…, Delta says` behind words that have no quotes."""

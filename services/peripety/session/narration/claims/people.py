@@ -150,6 +150,9 @@ class LifeClaims:
             return True
         if clause.is_passive or (clause.form == PARTICIPLE and not clause.is_perfect):
             return False
+        if clause.is_a("die") or (clause.is_a("kill") and not clause.objects):
+            # `drowned in the first flood`
+            return False
         if (
             clause.base == "look"
             and clause.rest_words[:1]
@@ -188,7 +191,7 @@ class LifeClaims:
             return False
         if clause.is_negative:
             is_end = clause.base in (
-                words("survive breathe live wake") if living != self._you else {"survive"}
+                words("survive breathe live") if living != self._you else {"survive"}
             ) or (clause.base == "make" and "it" in told)
             is_end |= clause.verb.startswith("get") and told[:2] == ["up", "again"]
             is_gone = clause.base == "be" and "alive" in told[:3]

@@ -106,10 +106,11 @@ class PresenceClaims:
             if word in words("in inside at on aboard")
             for key in one.keys("place")
         ]
-        is_yours = any(
+        is_yours = not sentence.clauses[0].modal and any(
             self._you in clause.subjects()
             and clause.is_now(is_past=self._is_past)
             and not clause.is_negative
+            and not clause.is_infinitive
             and clause.base not in _SIGHTED
             and not clause.is_a("mental", "perceive")
             for clause in sentence.clauses
@@ -283,49 +284,23 @@ class PresenceClaims:
         """Return True if a clause places an entity of another place in the scene."""
         if clause.is_passive or (clause.form == PARTICIPLE and not clause.is_perfect):
             return False
-        near = self._is_near(clause)
-        if not near and self._is_relative(sentence, clause):
-            return False
+        comes_in = clause.is_a("arrive") and clause.rest_words[:1] == ["in"] and not clause.subordinator
+        if not self._is_near(clause):
+            # Other deeds of an absent person may be seen from afar.
+            return comes_in and not self._is_relative(sentence, clause)
         if self._names_place_of(sentence, absent):
-            return near and clause.is_a("arrive", "give") and not clause.is_perfect
+            return clause.is_a("arrive", "give") and not clause.is_perfect
         if clause.base == "do" or (clause.base == "be" and any(one.is_negated for one in clause.objects)):
             # `so clearly do you hear it`, `was no help to you`
             return False
         if clause.base == "be" and not clause.is_progressive:
-            return near or {"back", "beside"} & set(clause.rest_words[:2]) != set()
+            return True
         if clause.is_perfect:
-            return clause.is_a("arrive") or (near and clause.is_a("move"))
-        if near and not (
-            clause.is_a("mental") and clause.base not in words("wait sit stay sleep lie be rest")
-        ):
+            return clause.is_a("arrive", "move")
+        if not (clause.is_a("mental") and clause.base not in words("wait sit stay sleep lie be rest")):
             return clause.base not in words("owe miss resemble trust remain mean")
-        if clause.is_a("arrive", "sit") and clause.base not in words(
+        return clause.is_a("arrive", "sit") and clause.base not in words(
             "wait stay remain work live sleep get find be land rest"
-        ):
-            return True
-        if (
-            clause.base in words("reply answer whisper murmur mutter greet nod grumble mumble")
-            and not clause.objects
-        ):
-            return True
-        if "communication" in clause.senses:
-            is_loud = clause.base in words("shout call yell cry holler bellow scream bawl")
-            return (
-                "\u201c" in sentence.text
-                and not is_loud
-                and not clause.subordinator
-                and not self._is_relative(sentence, clause)
-            )
-        # Other deeds of an absent person may be seen from afar, with words for the distance.
-        told = {token.word for token in sentence.tokens}
-        is_main = not clause.subordinator and clause.governor is None and not clause.copied_subject
-        is_elsewhere = bool(told & _AFAR) or bool(sentence.named("place"))
-        return (
-            is_main
-            and not is_elsewhere
-            and bool(clause.senses & _PHYSICAL)
-            and not clause.is_a("mental", "rest")
-            and not clause.is_perfect
         )
 
     def _is_relative(self, sentence: Sentence, clause: ProseClause) -> bool:

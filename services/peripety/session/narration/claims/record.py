@@ -25,7 +25,7 @@ class WrongClaim:
 
     Attributes:
         kind: `amount`, `life`, `presence`, `possession`, `ending` or `action`; `words` for words of the
-            program.
+            program; `secret` for a secret in other words.
         quotation: the sentence.
         expected: the fact of the record, as a sentence.
     """
@@ -50,6 +50,8 @@ class TurnFacts:
         knows_status: True if the narrator knows that status.
         done_before: ids of the actions that were accepted in earlier turns.
         texts: the texts that the audience has been given: clues, statements and log lines.
+        secrets: the texts that it may not know.
+        known: further texts that it knows.
     """
 
     spec: Mapping[str, Any]
@@ -62,6 +64,8 @@ class TurnFacts:
     knows_status: bool = True
     done_before: frozenset[str] = frozenset()
     texts: Sequence[str] = ()
+    secrets: Sequence[str] = ()
+    known: Sequence[str] = ()
 
     def values_of(self, path: str) -> list[float]:
         """Return the numbers that a path had in the turn, in order; the last one is the current one."""
@@ -96,6 +100,8 @@ def turn_facts(
     *,
     knows_status: bool = True,
     done_before: frozenset[str] = frozenset(),
+    secrets: Sequence[str] = (),
+    known: Sequence[str] = (),
 ) -> TurnFacts:
     """Return the facts of a turn for a viewer.
 
@@ -106,6 +112,8 @@ def turn_facts(
         played: the turn.
         knows_status: True if the narrator knows the status of the run after the turn.
         done_before: ids of the actions that were accepted in earlier turns.
+        secrets: texts that the audience may not know.
+        known: texts that it knows, besides the clues, statements and log lines of the turn.
     """
     shown = view.project_state(played.tree)
     given = [shown[section] for section in ("clues", "statements") if section in spec]
@@ -123,6 +131,8 @@ def turn_facts(
             *(text for texts in given for text in texts.values() if isinstance(text, str)),
             *_log_texts(view, played),
         ],
+        secrets,
+        known,
     )
 
 

@@ -156,6 +156,13 @@ class _Tagger:
             return "to"
         if word == "no" and nxt in {"longer", "more"}:
             return "neg"
+        is_auxiliary = bool(place) and self.tokens[place - 1].tag in words("modal have be")
+        if is_auxiliary and word == "once":
+            return "adv"
+        if is_auxiliary and word == "at" and nxt in words("least last once first"):
+            # `would at least be`
+            self.tokens[place + 1].tag = "adv"
+            return "adv"
         if word == "longer" and place and self.tokens[place - 1].word == "no":
             return "adv"
         if word == "that":

@@ -6,7 +6,7 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from peripety.session.narration.claims.english import words, words_of
+from peripety.session.narration.claims.english import number_forms, words, words_of
 from peripety.session.narration.claims.record import WrongClaim
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ _LEFT = words("left remaining remain remains remained")
 _EARLIER = words(
     "morning noon earlier started began before once first originally was were had from instead out been"
 )
+_ONE = words("the a an this that another each your his her")
+_DEFINITE = words("the your all these")
 _AMOUNT_WORDS = words(
     "number level amount stock count supply store stores reserve reserves gauge "
     "tally total pile heap quantity sum reading meter pair couple handful trust"
@@ -65,6 +67,12 @@ class AmountReader:
     def is_unit(self, group: Group) -> bool:
         """Return True if a group ends in the unit of a quantity."""
         return any(kind == "unit" for kind, _ in group.head.refs)
+
+    def is_single(self, group: Group, paths: Iterable[str]) -> bool:
+        """Return True for `the flare` if the quantity is `flares`: one of them, and not their number."""
+        names = {name.split()[-1] for path in paths for name in self.quantities[path].names}
+        is_one = group.word not in names and bool({*number_forms(group.word)} & names)
+        return is_one and group.tokens[0].word in _ONE and "last" not in group.all_words
 
     def numbered(self, group: Group) -> tuple[list[str], float | None]:
         """Return the quantity of a group, and the number in it: `four of them`, `3 l of x`."""
@@ -190,6 +198,10 @@ class AmountReader:
     def is_of_others(self, clause: ProseClause) -> bool:
         """Return True if the subject of a clause is another person than the player."""
         return any(one != self._facts.after.you for one in clause.subjects())
+
+    def is_yours(self, clause: ProseClause) -> bool:
+        """Return True if the player is the subject of a clause."""
+        return self._facts.after.you in clause.subjects()
 
     def contradiction(self, text: str, paths: Sequence[str]) -> WrongClaim:
         """Return the contradiction of a text about some paths."""
@@ -336,7 +348,8 @@ class TotalClaims:
             is_bare = after is None or after.word in _LEFT
             follows = sentence.tokens[sentence.tokens.index(tokens[0]) - 1].text == ":"
             about = named if len(named) == 1 and is_bare and (told & _LEFT or follows) else []
-        paths = about or units
+        # A unit alone may count something else: `three points in it`.
+        paths = about or (units if told & _LEFT else [])
         if not paths or (not is_first and not told & _LEFT and not about):
             return []
         if (
@@ -497,8 +510,14 @@ class TotalClaims:
             return True
         if role == "subject" and "gone" in clause.rest_words[:2]:
             return True
+        is_definite = (
+            group.tokens[0].word in _DEFINITE
+            or bool(group.owner)
+            or (role == "subject" and bool(paths_of(group.head)))
+        )
         if (
             number > max(values)
+            and (is_definite or is_total or self._amounts.is_yours(clause))
             and role not in words("for than like to of")
             and not self._amounts.is_of_others(clause)
         ):
@@ -541,7 +560,7 @@ class TotalClaims:
                 and clause.subject.word in words("there that this it")
                 and clause.base in words("be remain make leave")
             ):
-                return not is_part or cued
+                return cued if clause.base == "be" else not is_part or cued
             is_yours = clause.subject is not None and not self._amounts.is_of_others(clause)
             holds = (
                 is_yours

@@ -24,13 +24,14 @@ from support.session.sessions import outcome, played, scene_of
 CAUGHT, FALSE_ALARMS = 0.85, 0.01
 CAUGHT_PARAPHRASES = 0.9
 # By the author of the last changes, before them: similes, speech, negation, memories and what only might be.
-COUNTER_FALSE_ALARMS = 0.013
-CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.52, 0.01
+COUNTER_FALSE_ALARMS = 0.0
+CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.5, 0.01
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
-CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.4, 0.031
-# By the author of the checks, before the checks were changed; the sealed half was only counted.
-CAUGHT_TUNING, TUNING_FALSE_ALARMS = 0.68, 0.01
-CAUGHT_SEALED, SEALED_FALSE_ALARMS = 0.62, 0.042
+CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.38, 0.022
+# By the author of the checks, before the checks were changed. The false alarms of the sealed half were read
+# later.
+CAUGHT_TUNING, TUNING_FALSE_ALARMS = 0.67, 0.01
+CAUGHT_SEALED, SEALED_FALSE_ALARMS = 0.6, 0.007
 
 
 def checker_of(kind: str = "amount") -> ClaimChecker:
@@ -98,6 +99,25 @@ def test_the_narrator_may_repeat_a_text_that_the_audience_has_been_given() -> No
     assert ClaimChecker(given).check("There are only four supplies.") != []
 
 
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "Gamma wipes the table.",
+        "Gamma laughs, and goes on.",
+        "One more hour like this and you lose.",
+        "Here ends the floor and begins the mud.",
+        "You had once seen Delta dance.",
+        "You dream for a moment with open eyes: Delta comes in and sits down.",
+        "In the west room you would at least be able to sit.",
+        "Beta does not wake.",
+        "It was over, and nobody spoke.",
+        "There are nine supplies of his own in it.",
+    ],
+)
+def test_only_what_is_certain_is_withheld(prose: str) -> None:
+    assert checker_of().check(prose) == []
+
+
 def test_other_honest_prose_passes() -> None:
     assert rate("counter") <= COUNTER_FALSE_ALARMS
 
@@ -162,7 +182,7 @@ def test_a_contradiction_names_the_sentence_and_the_fact(kind: str, prose: str, 
         ("There is no Beta.", "presence"),
         ("Beta has not come.", "presence"),
         ("You are on your own in here.", "presence"),
-        ("Gamma wipes the table.", "presence"),
+        ("Gamma comes in and wipes the table.", "presence"),
         ("They carry Gamma's body past.", "life"),
         ("With Gamma dead, the rest is easy.", "life"),
         ("Gamma has been dead for two hours.", "life"),
