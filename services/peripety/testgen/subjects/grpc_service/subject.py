@@ -20,7 +20,7 @@ from peripety.testgen.subjects.grpc_service import calls
 from peripety.testgen.subjects.grpc_service.baseline_tests import GrpcTests
 from peripety.testgen.subjects.http_service import exchange
 from peripety.testgen.subjects.http_service.document import Operation, ServiceDocument
-from peripety.testgen.subjects.http_service.subject import ServiceSubject, result_of
+from peripety.testgen.subjects.http_service.subject import FIRST_START_SECONDS, ServiceSubject, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -176,7 +176,7 @@ class GrpcSubject(ServiceSubject):
         super().__init__("", port, argv, memory_bytes=memory, **options)
 
     def _load_document(self, openapi: str) -> ServiceDocument:  # noqa: ARG002 - of an HTTP service
-        output = self._run_command({"requests": []})
+        output = self._exchange({"requests": []}, max(self._timeout, FIRST_START_SECONDS))
         told = result_of(output).get("service") or {}
         if not told.get("methods"):
             reason = self._format_output(output) or "it has no methods"
@@ -245,7 +245,7 @@ class RunningGrpcService(GrpcSubject):
         self.changed_since = ""
         self._document = self._load_document("")
 
-    def _run_command(self, body: Mapping[str, Any]) -> ProcessOutput:
-        until = time.monotonic() + self._timeout
+    def _exchange(self, body: Mapping[str, Any], seconds: float) -> ProcessOutput:
+        until = time.monotonic() + seconds
         result = exchange.send_requests(self._job_of(body), self._host, until)
         return ProcessOutput(0, b"", b"", {exchange.RESULT: json.dumps(result).encode()})

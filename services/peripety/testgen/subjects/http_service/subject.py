@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from peripety.testgen.types import DraftTest
 
 
+FIRST_START_SECONDS = 60.0
+"""Time limit of the start that reads the description of a service, when its files may not be cached."""
+
 _MAX_REQUESTS = 20
 _MAX_REQUEST_BYTES = 64 * 1024
 _MAX_DOCUMENT_CHARACTERS = 60 * 1024
@@ -125,7 +128,8 @@ class ServiceSubject(CommandSubject):
 
     def _read_document(self, openapi: str) -> bytes:
         if openapi.startswith("/"):
-            output = self._run_command({"requests": [to_request("GET", openapi)]})
+            seconds = max(self._timeout, FIRST_START_SECONDS)
+            output = self._exchange({"requests": [to_request("GET", openapi)]}, seconds)
             responses = self._responses_of(output)
             if responses and responses[0]["status"] == 200:  # noqa: PLR2004 - OK
                 return bytes(responses[0]["body"].encode())
@@ -242,12 +246,21 @@ class ServiceSubject(CommandSubject):
         return ProgramInput(exchange=json.dumps(self._job_of(body)), read_back=(exchange.RESULT,))
 
     def _run_command(self, body: Mapping[str, Any]) -> ProcessOutput:
+        return self._exchange(body, self._timeout)
+
+    def _exchange(self, body: Mapping[str, Any], seconds: float) -> ProcessOutput:
+        """Start the service, and send it the requests of a body."""
         with tempfile.TemporaryFile(prefix="peripety-") as job:
-            job.write(json.dumps(self._job_of(body)).encode())
+            job.write(json.dumps({**self._job_of(body), "seconds": seconds}).encode())
             job.seek(0)
             options = self._exchange_options
             argv = (sys.executable, *options, exchange.__file__, str(job.fileno()), *self._argv)
-            output = self._sandbox.run(argv, read_back=(exchange.RESULT,), descriptors=(job.fileno(),))
+            output = self._sandbox.run(
+                argv,
+                read_back=(exchange.RESULT,),
+                descriptors=(job.fileno(),),
+                timeout_seconds=seconds,
+            )
         return self._redact(output)
 
     def _unmet_expectations(self, test: TestCase, output: ProcessOutput) -> Iterator[Finding]:
