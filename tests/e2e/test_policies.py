@@ -23,7 +23,9 @@ EXAMPLE = ROOT / "examples" / "policies" / "office"
 TOOL = {"server_name": "alpha", "tool_name": "fetch"}
 
 
-def peripety(home: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+def peripety(
+    home: Path, *arguments: str, given: str = "", **settings: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*PERIPETY, "policy", *arguments],
         input=given,
@@ -31,7 +33,7 @@ def peripety(home: Path, *arguments: str, given: str = "") -> subprocess.Complet
         text=True,
         check=False,
         timeout=300,
-        env=environment(home),
+        env=environment(home, **settings),
     )
 
 
@@ -65,6 +67,44 @@ def test_the_example_is_compiled_without_a_model_with_every_sentence_followed(ho
     line, figures = told.index("11 of 11 sentences followed"), told.index("rule coverage: ")
     assert line < figures
     assert re.search(r"^  mutants killed: ", told, re.MULTILINE)
+
+
+@pytest.mark.slow(reason="compiles a policy as a process")
+def test_what_is_contested_is_written_but_not_stored(tmp_path: Path) -> None:
+    text = "It may fetch."
+    rule = {"id": "fetch", "principle": text, "when": {"tools": ["fetch"]}, "then": "allow", "reason": text}
+    scenario = {
+        "description": "strict",
+        "request": {**TOOL, "arguments": {}},
+        "expected_decision": "deny",
+        "reasoning": "too strict",
+    }
+    blame = {"description": "strict", "blame": "scenario", "corrected_decision": "allow", "reasoning": text}
+    answers = {
+        "# Rule author": {"rules": [rule]},
+        "# Scenario author": {"scenarios": [scenario]},
+        "A judge reads the policy": {
+            "scenarios": [],
+            "contested": [{"description": "strict", "sentence": text}],
+        },
+        "# Judge of disagreements": {"satisfied": False, "attributions": [blame], "probes": []},
+        "# Mender of rules": {"reasoning": "The rules are right.", "operations": []},
+        '"sentences":': {"satisfied": True, "attributions": [], "probes": []},
+    }
+    responses = [
+        {"pattern": {"type": "contains", "text": words}, "response": json.dumps(answer)}
+        for words, answer in answers.items()
+    ]
+    (tmp_path / "script.json").write_text(json.dumps({"responses": responses}))
+    folder, out = order(tmp_path, text, [TOOL]), tmp_path / "out"
+    settings = {"MODEL_PROVIDER": "scripted", "PERIPETY_SCRIPT": str(tmp_path / "script.json")}
+    done = peripety(tmp_path, "compile", folder, "-o", str(out), **settings)
+    assert done.returncode == 1, done.stdout
+    assert "EXPECTATION_CONTESTED" in done.stderr
+    assert "nothing is stored; rules and scenarios are written to" in done.stderr
+    assert [one["id"] for one in read(out / "policy.json")["rules"]] == ["fetch"]
+    assert [one["description"] for one in read(out / "scenarios.json")][-1] == "strict"
+    assert peripety(tmp_path, "list").stdout == ""
 
 
 @pytest.mark.slow(reason="compiles a policy several times as processes")
