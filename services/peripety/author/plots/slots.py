@@ -255,7 +255,9 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         put("supply", ())
     foes = [*_list_foes(reading)] if texts.get("danger_may_be_person") and not quotes else []
     dangers = [build_phrase(danger, reading.language) for danger in _list_dangers(reading)]
-    may_wish = texts.get("danger_may_be_person") and not texts.get("danger_is_person")
+    # A wish neither follows a way nor guards a thing.
+    unfit = texts.get("danger_is_person") or texts.get("object_is_place")
+    may_wish = texts.get("danger_may_be_person") and not unfit
     wishes = [_wish_phrase(reading, common)] if may_wish and not quotes else []
     is_averted = goal is not None and _is_averted(goal, reading)
     averted = [build_phrase(goal.object, reading.language)] if is_averted and goal and goal.object else []

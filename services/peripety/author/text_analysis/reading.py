@@ -211,7 +211,7 @@ def _score_patterns(
     asks = grammar.words("goals", "asks")
     if any(word.first and word.low in asks for word in words):
         scores["find_out"] = scores.get("find_out", 0.0) + 2 * _CUE
-    _favour_object(scores, main)
+    _favour_object(scores, main, grammar.words("goals", "causing"))
     alone = main is None or not _find_best_match(main, grammar)
     texts = [f"{gap}{gap.join(row)}{gap}" for row in (lemmas, lows)]
     for pattern, rows in grammar.rows("cues").items():
@@ -221,8 +221,12 @@ def _score_patterns(
     return dict(sorted(found, key=lambda item: (-item[1], item[0])))
 
 
-def _favour_object(scores: dict[str, float], main: Aim | None) -> None:
+def _favour_object(scores: dict[str, float], main: Aim | None, causing: frozenset[str]) -> None:
     """Decide between winning a person and winning a thing, for verbs that mean both."""
+    is_caused = main is not None and main.goal.verb in causing and "to" in main.tail[1:]
+    if is_caused and main is not None and main.goal.object and main.goal.object.sense in ("person", "group"):
+        # "Get a person to act" is about the person.
+        scores["win_over"] = max(scores.values(), default=0.0) + _CUE
     if main is not None and main.goal.object is not None and scores.get("win_over") == scores.get("take"):
         favoured = "take" if main.goal.object.sense in _TANGIBLE else "win_over"
         if scores.get(favoured):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from peripety.author.text_analysis.words import find_classes
+from peripety.author.text_analysis.words import find_classes, find_lemmas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -88,12 +88,15 @@ def _does_harm(after: Sequence[Word], grammar: Grammar) -> bool:
     """Return True if the verb after a person is one of harm, such as in "they have stolen it"."""
     harming, passing = grammar.words("sides", "harming"), grammar.words("sides", "passing")
     clause = [*_read_clause(after)]
+    led = (*passing, *grammar.words("sides", "perfect"))
     first = next(
-        (word for word in clause if word.tag not in ("be", "have", "adv") and word.lemma not in passing), None
+        (word for word in clause if word.tag not in ("be", "have", "adv") and word.lemma not in led), None
     )
     if first is None:
         return False
-    if {first.lemma.casefold(), first.low} & harming:
+    # A participle may have the tag of an adjective.
+    base = find_lemmas(first.low, grammar.code)[-1] if len(led) > len(passing) else first.low
+    if {first.lemma.casefold(), first.low, base} & harming:
         # The object of the verb follows; without one, the person may have suffered it.
         return True
     # A German participle is at the end of its clause.
