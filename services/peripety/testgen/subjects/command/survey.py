@@ -310,7 +310,9 @@ def _flatten(name: str, value: Any, depth: int) -> list[Any]:
     if isinstance(value, bool) or depth > _MAX_DEPTH:
         return []
     if isinstance(value, (int, float)):
-        return [[name, "number", repr(value)]] if len(repr(value)) <= _MAX_TEXT else []
+        # The representation of a member of an enumeration has its name.
+        shown = repr(int(value) if isinstance(value, int) else float(value))
+        return [[name, "number", shown]] if len(shown) <= _MAX_TEXT else []
     if isinstance(value, str):
         return [[name, "text", value]] if 0 < len(value) <= _MAX_TEXT else []
     if isinstance(value, re.Pattern):

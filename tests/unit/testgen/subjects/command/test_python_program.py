@@ -276,3 +276,14 @@ def test_a_probe_that_is_killed_before_it_reads_its_job_runs_again(
     assert program is not None
     assert program.executed_lines(ProgramInput()) == {"p.py": frozenset({1})}
     assert len(killed) == 4
+
+
+def test_a_member_of_an_enumeration_is_its_number(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("import levels\n")
+    (tmp_path / "levels.py").write_text(
+        "import enum\n\n\nclass Level(enum.IntFlag):\n    LOW = 7\n\n\nUSUAL = Level.LOW\n"
+    )
+    program = CommandSubject([sys.executable, "p.py"], tmp_path)._program
+    assert program is not None
+    values = {(name, kind, value) for _, name, kind, value in program.find_interface().values}
+    assert {("LOW", "number", "7"), ("USUAL", "number", "7")} <= values
