@@ -22,10 +22,10 @@ PACKAGES = tuple(ROOT / "services" / "peripety" / name for name in ("testgen", "
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
 LONG = 4
 
-# Ordinary words of tests, tools and programs that tasks use too.
+# Ordinary words of tests, tools, programs and gRPC that tasks use too.
 ORDINARY = frozenset(
     {
-        "after", "count", "hidden", "list", "main", "mode", "next", "options", "parse", "path",
+        "after", "count", "exhausted", "hidden", "list", "main", "mode", "next", "options", "parse", "path",
         "paths", "private", "read", "send", "size", "total", "write",
     },
 )  # fmt: skip

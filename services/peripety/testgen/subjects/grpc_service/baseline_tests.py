@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 _MAX_TRIED = 16
 _ERRORS = ("UNKNOWN", "INTERNAL", "DATA_LOSS")
 _CREATING = re.compile(r"(?:Create|Add|Insert|Register|Start|New|Put)(\w+)")
-_USING = re.compile(r"(Get|Read|Fetch|Show|Delete|Remove|Update|Cancel|Stop)(\w+)")
-_READING = {"Get", "Read", "Fetch", "Show"}
-_DELETING = {"Delete", "Remove"}
+_USING = re.compile(r"(Get|Read|Show|Delete|Update|Cancel|Stop)(\w+)")
+_READING = {"Get", "Read", "Show"}
+_DELETING = {"Delete"}
 _ID_PATTERN = re.compile(r"id|name|key|(\w+)_(?:id|name|key)")
 _UNKNOWN_IDS = ("no-such-id", "00000000-0000-4000-8000-000000000000")
 

@@ -147,13 +147,17 @@ def test_a_module_is_all_its_public_functions_in_the_files_that_define_them(dire
 
 
 @pytest.mark.slow(reason="surveys a module")
-def test_tests_of_a_module_call_each_function_and_each_method(directory: Path) -> None:
+def test_tests_of_a_module_call_each_function(directory: Path) -> None:
     levels = FunctionSubject("marks.levels", working_directory=directory)
     drafts = [*levels.baseline_tests()]
     assert drafts[0].source.startswith(("law: normalize", "marks/levels.py, line 4"))
     assert drafts[1].source.startswith(("law: normalize", "marks/levels.py, line 4"))
     called = {(draft.body or {})["call"]["code"].partition("(")[0] for draft in drafts if not draft.source}
     assert called == {"grade", "normalize", "unused"}
+
+
+@pytest.mark.slow(reason="surveys a module")
+def test_tests_of_a_class_call_its_methods_on_a_new_object(directory: Path) -> None:
     box = FunctionSubject("marks.box", working_directory=directory)
     observed = {draft.input: (draft.expected_output or "").strip() for draft in box.baseline_tests()}
     assert "ValueError: is negative" in observed.values()
