@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.repo.programs import build_lock
+from support.repo.programs import build_lock, run
 from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def _build() -> None:
         return
     installed, lock = PACKAGE / "node_modules" / ".package-lock.json", PACKAGE / "package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
-        subprocess.run(["npm", "ci", "--silent"], cwd=PACKAGE, check=True, timeout=SECONDS)
-    subprocess.run(["npm", "run", "--silent", "pretest"], cwd=PACKAGE, check=True, timeout=SECONDS)
+        run("npm", "ci", "--silent", folder=PACKAGE)
+    run("npm", "run", "--silent", "pretest", folder=PACKAGE)
 
 
 def _node_version() -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.repo.programs import LONGEST_SECONDS
 from support.repo.repository import ROOT
 from support.servers.edge import serving_edge
 from support.servers.processes import ServerProcess
@@ -20,7 +21,7 @@ from support.typescript_package import PACKAGE, SECONDS, build_package, run_node
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.slow(reason="builds the package with npm")
+pytestmark = [pytest.mark.slow(reason="builds the package with npm"), pytest.mark.timeout(LONGEST_SECONDS)]
 
 SAMPLES = ROOT / "clients" / "samples"
 TUTORIAL = ROOT / "docs" / "tutorials" / "typescript-client.md"

@@ -22,6 +22,7 @@ from peripety.engine.lowering import lower
 from peripety.engine.visibility import View, Visibility
 from peripety.session.bundles.verifier import BundleVerification
 from support.engine.seeded_specs import random_calls, random_spec
+from support.repo.programs import LONGEST_SECONDS
 from support.session.bundles import resealed, verified
 from support.typescript_package import PACKAGE, build_package, run_node
 
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-pytestmark = pytest.mark.slow(reason="builds the package with npm, and plays in Node.js")
+pytestmark = [
+    pytest.mark.slow(reason="builds the package with npm, and plays in Node.js"),
+    pytest.mark.timeout(LONGEST_SECONDS),
+]
 
 SESSIONS = int(os.environ.get("PERIPETY_LOCAL_SESSIONS", "12"))
 MAX_TURNS = 12
