@@ -560,7 +560,11 @@ class TotalClaims:
                 and clause.subject.word in words("there that this it")
                 and clause.base in words("be remain make leave")
             ):
-                return cued if clause.base == "be" else not is_part or cued
+                # `There are two lamps of his own`, and in a longer sentence, may be about others.
+                is_whole = len(sentence.clauses) == 1 and (
+                    group.of is None or group.of.tokens[0].tag != "poss"
+                )
+                return cued or (not is_part and (is_whole or clause.base != "be"))
             is_yours = clause.subject is not None and not self._amounts.is_of_others(clause)
             holds = (
                 is_yours
