@@ -36,8 +36,8 @@ from peripety.cli.render.policy import live_policy_view
 from peripety.cli.runs import Follow, RunFollower, resumed_compilation
 from peripety.engine import compile_policy
 from peripety.errors import InternalError, InvalidArgumentError, Severity, SpecError
+from peripety.policy.authoring.judge import CONTESTED_CODE
 from peripety.policy.authoring.sentence_report import PARTIAL_CODE, UNREAD_CODE, summarize_sentences
-from peripety.policy.events import CONTESTED_CODE
 from peripety.policy.explanation import list_closed_tools
 from peripety.rpc.proto_json import from_json, to_json
 from peripety.rpc.status import finding_from_proto

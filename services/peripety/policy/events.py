@@ -77,10 +77,6 @@ class ScenariosVerified:
     report: VerificationReport
 
 
-CONTESTED_CODE = "EXPECTATION_CONTESTED"
-"""The code of a scenario about which only a person can decide."""
-
-
 @dataclass(frozen=True, slots=True)
 class PolicyCompileFailed:
     """Rules and scenarios do not agree; the last event.

@@ -64,7 +64,7 @@ from peripety.policy.authoring.run_context import (
 from peripety.policy.authoring.scenario_merge import request_key
 from peripety.policy.authoring.scenario_suite import evaluate_scenarios
 from peripety.policy.authoring.sentence_report import normalize_words
-from peripety.policy.events import CONTESTED_CODE, ScenariosWritten
+from peripety.policy.events import ScenariosWritten
 from peripety.policy.types import (
     CompilePhase,
     Expectation,
@@ -86,6 +86,9 @@ if TYPE_CHECKING:
     from peripety.policy.events import CompileEvent
     from peripety.policy.types import AuditEntry, CompileOrder, ScenarioResult, TestScenario
     from peripety.policy.verification.back_translation import DecidedCall, RuleStatement
+
+CONTESTED_CODE = "EXPECTATION_CONTESTED"
+"""The code of a scenario about which only a person can decide."""
 
 
 @dataclass(frozen=True, slots=True)
