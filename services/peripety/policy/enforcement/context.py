@@ -321,7 +321,7 @@ def _to_list(value: Any) -> list[Any]:
 
 
 def _read_part(text: SourceText, path: str, values: Mapping[str, Any]) -> Any:
-    """Return the part of a result at a path; None if the path is absent. A result that is not JSON is a text."""
+    """Return the part of a result at a path, or None without it. A result that is not JSON is a text."""
     try:
         result = json.loads(text.text)
     except (ValueError, RecursionError):
