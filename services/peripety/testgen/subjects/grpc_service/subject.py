@@ -20,7 +20,12 @@ from peripety.testgen.subjects.grpc_service import calls
 from peripety.testgen.subjects.grpc_service.baseline_tests import GrpcTests
 from peripety.testgen.subjects.http_service import exchange
 from peripety.testgen.subjects.http_service.document import Operation, ServiceDocument
-from peripety.testgen.subjects.http_service.subject import FIRST_START_SECONDS, ServiceSubject, result_of
+from peripety.testgen.subjects.http_service.subject import (
+    FIRST_START_SECONDS,
+    ServiceSubject,
+    body_schema_of,
+    result_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,23 +74,6 @@ _REQUEST_PROPERTIES: Mapping[str, Any] = {
         "description": "The required response as JSON, which may have more members; of a stream, a list. Of"
         " an error, its details as text. null for any.",
     },
-}
-_BODY_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "description": "Requests to a service that has just been started, in order.",
-    "properties": {
-        "requests": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": _REQUEST_PROPERTIES,
-                "required": [*_REQUEST_PROPERTIES],
-                "additionalProperties": False,
-            },
-        },
-    },
-    "required": ["requests"],
-    "additionalProperties": False,
 }
 
 
@@ -165,7 +153,7 @@ class GrpcSubject(ServiceSubject):
         InvalidArgumentError: the service does not answer reflection, or as for a command.
     """
 
-    body_schema: Mapping[str, Any] = _BODY_SCHEMA
+    body_schema: Mapping[str, Any] = body_schema_of(_REQUEST_PROPERTIES)
     _exchange_options = ("-I",)  # the client library is an installed package
     _status_pattern = re.compile("|".join(_STATUSES))
     _status_examples = "OK or NOT_FOUND"

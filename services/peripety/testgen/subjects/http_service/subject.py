@@ -72,23 +72,26 @@ _REQUEST_PROPERTIES: Mapping[str, Any] = {
         " {$response.1.body} stands for the body of the first response. null for any.",
     },
 }
-_BODY_SCHEMA = {
-    "type": "object",
-    "description": "Requests to a service that has just been started, in order.",
-    "properties": {
-        "requests": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": _REQUEST_PROPERTIES,
-                "required": [*_REQUEST_PROPERTIES],
-                "additionalProperties": False,
-            },
-        },
-    },
-    "required": ["requests"],
-    "additionalProperties": False,
-}
+
+
+def body_schema_of(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of the body of a test: requests with some properties, all of them required."""
+    item = {
+        "type": "object",
+        "properties": request,
+        "required": [*request],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "description": "Requests to a service that has just been started, in order.",
+        "properties": {"requests": {"type": "array", "items": item}},
+        "required": ["requests"],
+        "additionalProperties": False,
+    }
+
+
+_BODY_SCHEMA = body_schema_of(_REQUEST_PROPERTIES)
 _BODY_FORM = BodySchema(_BODY_SCHEMA)
 _EXPECTED_OUTPUT_TEXT = "null; the expectations are `status` and `response` of each request"
 
