@@ -223,7 +223,11 @@ async def table(
             message_limit(message_bytes),
         )
         made = await sessions.create(NewSession(new_id(), "scenario"))
-        yield Table(sessions, kept, database, made.session.session_id)
+        try:
+            yield Table(sessions, kept, database, made.session.session_id)
+        finally:
+            # Before the database: polling for watchers would open a connection that is never closed.
+            await sessions.aclose()
     finally:
         await database.close()
 

@@ -50,7 +50,11 @@ async def served(database_url: str, source: OneScenario | None = None) -> AsyncI
     database = await Database.open(database_url)
     try:
         scenarios = source or OneScenario(document())
-        yield sessions_over(SessionStore(database), scenarios, FakeGateway(outcome()))
+        sessions = sessions_over(SessionStore(database), scenarios, FakeGateway(outcome()))
+        try:
+            yield sessions
+        finally:
+            await sessions.aclose()
     finally:
         await database.close()
 
