@@ -57,6 +57,17 @@ export function percent(share: number): string {
   return percents().format(share).replace("-", "−");
 }
 
+/** Returns the percentages of the parts of a whole, rounded so that their sum is right. */
+export function percentsOfWhole(shares: number[]): string[] {
+  const whole = shares.map((share) => Math.floor(100 * share));
+  const sum = (values: number[]) => values.reduce((all, one) => all + one, 0);
+  const missing = Math.round(100 * sum(shares)) - sum(whole);
+  const rest = (index: number) => 100 * shares[index]! - whole[index]!;
+  // Those that are rounded down the most are rounded up instead.
+  const raised = shares.map((_, index) => index).sort((one, other) => rest(other) - rest(one) || one - other).slice(0, missing);
+  return whole.map((one, index) => percent((raised.includes(index) ? one + 1 : one) / 100));
+}
+
 /** Returns an amount of money, given in millionths of a millionth of its unit. */
 export function price(pico: number, currency = "USD"): string {
   const value = pico / 1e12;

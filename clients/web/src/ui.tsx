@@ -3,7 +3,7 @@ import { Component, h } from "preact";
 import type { ComponentChildren, ComponentType, TargetedMouseEvent, TargetedSubmitEvent } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Problem, setToken } from "./api";
-import { number, percent, t, tMaybe } from "./i18n";
+import { number, percent, percentsOfWhole, t, tMaybe } from "./i18n";
 import { clean, words } from "./text";
 
 /** Returns a component that is drawn again only if a property has changed. */
@@ -211,20 +211,21 @@ export function Icon({ name, flip }: { name: keyof typeof ICONS; flip?: boolean 
   );
 }
 
-/** A share of a whole as one bar in named parts. */
-export function Shares({ parts, label }: { parts: { kind: string; name: string; share: number; text: string }[]; label: string }) {
+/** A whole as one bar in named parts, whose shares sum to 1. */
+export function Shares({ parts, label }: { parts: { kind: string; name: string; share: number }[]; label: string }) {
+  const texts = percentsOfWhole(parts.map((one) => one.share));
   return (
     <div class="shares">
-      <div class="shares-bar" role="img" aria-label={`${label}: ${parts.map((one) => `${one.name} ${one.text}`).join(", ")}`}>
+      <div class="shares-bar" role="img" aria-label={`${label}: ${parts.map((one, index) => `${one.name} ${texts[index]}`).join(", ")}`}>
         {parts.map((one) => (
           <span key={one.kind} class={`share ${one.kind}`} style={{ flexGrow: Math.max(one.share, 0.0001) }} />
         ))}
       </div>
       <dl class="shares-legend" aria-hidden="true">
-        {parts.map((one) => (
+        {parts.map((one, index) => (
           <div key={one.kind} class={one.kind}>
             <dt>{one.name}</dt>
-            <dd>{one.text}</dd>
+            <dd>{texts[index]}</dd>
           </div>
         ))}
       </dl>

@@ -157,8 +157,7 @@ export function SpecEditor({
 /** How games end that are played at random. */
 function Odds({ odds }: { odds: DryRun }) {
   const parts = (["lost", "survived", "won"] as const).map((kind) => {
-    const share = (odds[kind] ?? 0) / Math.max(odds.runs, 1);
-    return { kind, name: t(`odds.${kind}`), share, text: percent(share) };
+    return { kind, name: t(`odds.${kind}`), share: (odds[kind] ?? 0) / Math.max(odds.runs, 1) };
   });
   return <Shares label={t("odds")} parts={parts} />;
 }

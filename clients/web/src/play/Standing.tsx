@@ -128,7 +128,7 @@ export function Odds({ session, story, pov }: { session: Session; story: Story; 
   };
   const sum = (kind: string) =>
     (forecast?.outcomes ?? []).filter((one) => one.kind === kind).reduce((all, one) => all + (one.rate.value ?? 0), 0);
-  const part = (kind: "lost" | "survived" | "won", share: number) => ({ kind, name: t(`odds.${kind}`), share, text: percent(share) });
+  const part = (kind: "lost" | "survived" | "won", share: number) => ({ kind, name: t(`odds.${kind}`), share });
   const causes = (forecast?.outcomes ?? []).filter((one) => (one.rate.value ?? 0) > 0);
   return (
     <section class="panel" aria-labelledby="odds-title">

@@ -407,7 +407,7 @@ function Steps({ steps }: { steps: Step[] }) {
 
 function callOf({ action_id: id, params }: { action_id: string; params?: Record<string, unknown> }): string {
   const given = Object.entries(params ?? {}).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
-  return clean(given.length ? `${id}(${given.join(", ")})` : id);
+  return clean(given.length ? `${words(id)} (${given.join(", ")})` : words(id));
 }
 
 const SIGNS: Record<string, string> = { "===": "=", "==": "=", "!==": "≠", "!=": "≠", "<": "<", "<=": "≤", ">": ">", ">=": "≥" };
