@@ -86,12 +86,13 @@ def _read_post(part: Derivation, last: Phrase | None) -> Posts:
     if part.rule == "places":
         return Posts(condition=_read_places(part))
     if part.rule == "only_post":
-        condition = read_condition(part.parts[0].parts[0])
+        condition = read_if(part.parts[0])
         return Posts(condition=condition, focus=condition)
     if part.rule not in {"if_post", "relative", "unless_post"}:
         raise NotFollowedError(join_text(part.tokens))
-    condition = read_condition(part.parts[0])
-    return Posts(exception=condition) if part.rule == "unless_post" else Posts(condition=condition)
+    if part.rule == "unless_post":
+        return Posts(exception=read_condition(part.parts[0]))
+    return Posts(condition=read_if(part) if part.rule == "if_post" else read_condition(part.parts[0]))
 
 
 def _phrases_of_else(
@@ -240,6 +241,20 @@ def names_approver(phrase: Phrase) -> bool:
 def _is_person(words: Sequence[str]) -> bool:
     """Return False for "of low priority": an approver is one noun, or ends with a known one."""
     return len(words) < _MANY or words[-1] in _APPROVERS
+
+
+def read_if(part: Derivation) -> Formula:
+    """Return the formula of the condition behind "if".
+
+    Raises:
+        NotFollowedError: it has neither a subject nor a verb, as in "if by callers": a word may be missing.
+    """
+    (condition,) = part.parts
+    for simple in condition.parts:
+        first = simple.tokens[0]
+        if simple.rule == "named" and (first.kind in {"BY", "WITH"} or first.text.casefold() == "for"):
+            raise NotFollowedError(join_text(part.tokens).strip(", "))
+    return read_condition(condition)
 
 
 def read_condition(condition: Derivation) -> Formula:

@@ -32,6 +32,7 @@ from peripety.author.policy_author.phrases import (
     names_approver,
     read_condition,
     read_condition_subject,
+    read_if,
     read_phrase,
     read_posts,
     to_phrase,
@@ -122,7 +123,7 @@ def _read_clause(clause: Derivation, before: ClauseMeaning | None) -> ClauseMean
             meaning = replace(meaning, exception=any_of(meaning.exception, said))
             continue
         if front.rule == "front_if":
-            meaning = replace(meaning, condition=all_of(meaning.condition, read_condition(front.parts[0])))
+            meaning = replace(meaning, condition=all_of(meaning.condition, read_if(front)))
             continue
         phrases = [to_phrase(pp) for pp in front.parts]
         if not meaning.groups:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from support.policy_paraphrases import decide_paraphrase, iter_paraphrases
-from support.policy_sentences import SentenceCase, load_cases, read_case, read_without_word
+from peripety.author.policy_author.rules import build_rules
+from support.policy_paraphrases import CALLS, TOOLS, decide_paraphrase, iter_paraphrases
+from support.policy_sentences import SentenceCase, decide_calls, load_cases, read_case, read_without_word
 
 _PINNED = 1_000
 _BLOCKS = 20
@@ -26,6 +27,26 @@ def test_a_generated_sentence_decides_as_it_means(block: int) -> None:
         plain += not made.is_strange
         followed += is_followed and not made.is_strange
     assert followed >= _LEAST_FOLLOWED * plain
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (
+            (
+                "If their priority is not high, notes are permitted to be sent if by callers with the role"
+                " `manager`."
+            ),
+            "if by callers with the role `manager`",
+        ),
+        ("Notes may be sent if with a priority of low.", "if with a priority of low"),
+        ("If for `ann@firm.example`, notes may be sent.", "If for `ann@firm.example`"),
+    ],
+)
+def test_a_condition_without_a_verb_is_not_followed(text: str, part: str) -> None:
+    derived = build_rules(text, TOOLS)
+    assert [one.part for one in derived.unfollowed] == [part]
+    assert "allow" not in decide_calls(derived, TOOLS, CALLS, is_open=False)
 
 
 _NEGATING = frozenset(
