@@ -327,10 +327,11 @@ pub struct CompileOptions {
     /// Maximum number of repairs after the first verification; unset for 3.
     #[prost(int32, optional, tag = "1")]
     pub max_repairs: ::core::option::Option<i32>,
-    /// Maximum number of probes per round; unset for 5.
+    /// Maximum number of probes of a review; 0 for no reviews, unset for 5.
     #[prost(int32, optional, tag = "2")]
     pub max_probes: ::core::option::Option<i32>,
-    /// Maximum number of probe rounds; unset for 3.
+    /// Maximum number of reviews of a batch of tools, unset for 3. A batch is reviewed again only if its rules have
+    /// changed.
     #[prost(int32, optional, tag = "3")]
     pub max_probe_rounds: ::core::option::Option<i32>,
     /// Maximum number of tools per model request; unset for 25.

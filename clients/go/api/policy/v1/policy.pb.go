@@ -1961,9 +1961,10 @@ type CompileOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Maximum number of repairs after the first verification; unset for 3.
 	MaxRepairs *int32 `protobuf:"varint,1,opt,name=max_repairs,json=maxRepairs,proto3,oneof" json:"max_repairs,omitempty"`
-	// Maximum number of probes per round; unset for 5.
+	// Maximum number of probes of a review; 0 for no reviews, unset for 5.
 	MaxProbes *int32 `protobuf:"varint,2,opt,name=max_probes,json=maxProbes,proto3,oneof" json:"max_probes,omitempty"`
-	// Maximum number of probe rounds; unset for 3.
+	// Maximum number of reviews of a batch of tools, unset for 3. A batch is reviewed again only if its rules have
+	// changed.
 	MaxProbeRounds *int32 `protobuf:"varint,3,opt,name=max_probe_rounds,json=maxProbeRounds,proto3,oneof" json:"max_probe_rounds,omitempty"`
 	// Maximum number of tools per model request; unset for 25.
 	ToolsPerBatch *int32 `protobuf:"varint,4,opt,name=tools_per_batch,json=toolsPerBatch,proto3,oneof" json:"tools_per_batch,omitempty"`

@@ -989,9 +989,11 @@ class CompileOptions(_message.Message):
     max_repairs: _builtins.int
     """Maximum number of repairs after the first verification; unset for 3."""
     max_probes: _builtins.int
-    """Maximum number of probes per round; unset for 5."""
+    """Maximum number of probes of a review; 0 for no reviews, unset for 5."""
     max_probe_rounds: _builtins.int
-    """Maximum number of probe rounds; unset for 3."""
+    """Maximum number of reviews of a batch of tools, unset for 3. A batch is reviewed again only if its rules have
+    changed.
+    """
     tools_per_batch: _builtins.int
     """Maximum number of tools per model request; unset for 25."""
     max_turns: _builtins.int

@@ -830,14 +830,15 @@ export type CompileOptions = Message<"peripety.api.policy.v1.CompileOptions"> & 
   maxRepairs?: number | undefined;
 
   /**
-   * Maximum number of probes per round; unset for 5.
+   * Maximum number of probes of a review; 0 for no reviews, unset for 5.
    *
    * @generated from field: optional int32 max_probes = 2;
    */
   maxProbes?: number | undefined;
 
   /**
-   * Maximum number of probe rounds; unset for 3.
+   * Maximum number of reviews of a batch of tools, unset for 3. A batch is reviewed again only if its rules have
+   * changed.
    *
    * @generated from field: optional int32 max_probe_rounds = 3;
    */
