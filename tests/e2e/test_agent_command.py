@@ -210,6 +210,7 @@ async def test_a_policy_decides_the_calls_of_an_agent(tmp_path: Path) -> None:
         finally:
             with suppress(ProcessLookupError):
                 running.kill()
+        (run,) = lines(await asyncio.to_thread(agent, tmp_path, model, "list", "--json"))
     shown = "".join(told) + rest.decode()
     assert running.returncode == 0, shown
     for expected in (
@@ -229,7 +230,8 @@ async def test_a_policy_decides_the_calls_of_an_agent(tmp_path: Path) -> None:
         "waiting",
         "approved",
     ]
-    assert len({entry["run_id"] for entry in entries}) == 1
+    assert [entry["decision"] for entry in entries] == ["allow", "deny", "deny", "escalate", "escalate"]
+    assert {entry["run_id"] for entry in entries} == {run["run_id"]}
 
 
 @pytest.mark.parametrize(
