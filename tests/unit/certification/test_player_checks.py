@@ -230,9 +230,18 @@ async def test_values_that_are_tried_in_one_order_are_no_guess() -> None:
         ({}, 4),
         ({"loss_conditions": [at_most("out", "state.a", 0), at_most("less", "state.a", -1)]}, None),
         ({"win_conditions": [{"id": "w", "when": {">": [{"var": "state.a"}, 50]}}]}, None),
+        (
+            {
+                "win_conditions": [
+                    *quest()["win_conditions"],
+                    {"id": "w", "when": {">": [{"var": "turn"}, 9]}},
+                ]
+            },
+            None,
+        ),
     ],
 )
-def test_a_decision_writes_what_a_win_reads_and_has_a_price(
+def test_a_decision_writes_what_every_win_reads_and_has_a_price(
     change: dict[str, Any], count: int | None
 ) -> None:
     document = quest(**change)

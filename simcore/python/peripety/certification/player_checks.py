@@ -237,26 +237,22 @@ async def check_players(
 
 
 def find_decision(spec: dict[str, Any]) -> tuple[str, int] | None:
-    """Return the action with the most values of a choice that a win depends on, and their number.
+    """Return the action with the most values of a choice that every win depends on, and their number.
 
-    Such an action has a parameter of texts or a boolean, and writes a path that a win condition reads. It
+    Such an action has a parameter of texts or a boolean, and writes a path that each win condition reads. It
     happens once, or also writes a path that a loss condition reads: a wrong value has a price.
     """
     lowered = lower(spec).spec
     won, lost = (
-        {
-            path
-            for end in lowered.get(f"{kind}_conditions", [])
-            for path in engine.list_read_paths(end["when"])
-        }
+        [set(engine.list_read_paths(end["when"])) for end in lowered.get(f"{kind}_conditions", [])]
         for kind in ("win", "loss")
     )
     found: list[tuple[str, int]] = []
     for written, action in zip(spec["actions"], lowered["actions"], strict=True):
         count = prod(map(_count_choices, action["params"].values()))
         paths = {path for variant in engine.list_variants(action) for path in list_written_paths(variant)}
-        is_final = written.get("once") or engine.are_related(paths, lost)
-        if count > 1 and is_final and engine.are_related(paths, won):
+        is_final = written.get("once") or any(engine.are_related(paths, read) for read in lost)
+        if count > 1 and is_final and won and all(engine.are_related(paths, read) for read in won):
             found.append((action["id"], count))
     return max(found, key=lambda one: one[1], default=None)
 
