@@ -164,6 +164,16 @@ _EXCLUDED_PATTERN = "|".join(
 )
 """The lines that coverage.py does not count by default."""
 
+_DESCRIBING_NAMES = {
+    f"__{name}__"
+    for name in (
+        *("all", "version", "version_info", "build", "date", "status", "title", "description", "summary"),
+        *("author", "authors", "author_email", "email", "maintainer", "credits", "contact"),
+        *("copyright", "license", "licence", "uri", "url", "docformat"),
+    )
+}
+_TYPE_MAKERS = {"TypeVar", "ParamSpec", "TypeVarTuple", "NewType"}
+_TYPE_FORMS = {"Union", "Optional", "Callable", "Type", "List", "Dict", "Tuple", "Set", "Mapping", "Sequence"}
 _LINE_END = re.compile(r"\r\n|\r|\n")
 """The line ends of Python."""
 
@@ -332,7 +342,8 @@ class PythonModule:
 
     def _iter_changes(self) -> Iterator[_NodeChange]:
         numbers: Counter[str] = Counter()
-        for place in _iter_places(self._tree, (1, 0), range(1, 2)):
+        left_out = _undetectable_statements(self._tree)
+        for place in _iter_places(self._tree, (1, 0), range(1, 2), left_out):
             line, column = place.position
             for operator, after in iter_replacements(place.node):
                 name = f"{operator}:{line}:{column}"
@@ -377,7 +388,77 @@ class _NodePlace:
     lines: range
 
 
-def _iter_places(tree: ast.AST, position: tuple[int, int], lines: range) -> Iterator[_NodePlace]:
+def _undetectable_statements(tree: ast.Module) -> frozenset[ast.AST]:
+    """Return the statements outside of functions and classes that no test of the behaviour observes.
+
+    - `__all__`, `__version__`, `__author__` and other such names that the module itself does not read: they
+      describe the package. A test of them would repeat them, and fail with each release.
+    - Type variables and aliases of types, and what is under `if TYPE_CHECKING`: only type checkers read them,
+      unless the module calls `get_args`.
+    """
+    outer: list[Any] = [*_iterate_outer_statements(tree.body)]
+    extended = {id(one.value.func.value) for one in outer if _is_extending_all(one)}
+    read = {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in extended
+    }
+    return frozenset(
+        one
+        for one in outer
+        if _is_describing(one, read) or ("get_args" not in read and _is_for_type_checkers(one))
+    )
+
+
+def _iterate_outer_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    for statement in body:
+        yield statement
+        if isinstance(statement, ast.If | ast.Try):
+            handlers = getattr(statement, "handlers", ())
+            for part in (statement.body, statement.orelse, *(one.body for one in handlers)):
+                yield from _iterate_outer_statements(part)
+
+
+def _is_extending_all(statement: Any) -> bool:
+    """Return True for a call of a method of `__all__`."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="__all__")))):
+            return True
+    return False
+
+
+def _is_describing(statement: ast.stmt, read: set[str]) -> bool:
+    match statement:
+        case (
+            ast.Assign(targets=[ast.Name(id=name)])
+            | ast.AnnAssign(target=ast.Name(id=name))
+            | ast.AugAssign(target=ast.Name(id=name))
+        ):
+            return name in _DESCRIBING_NAMES and name not in read
+    return _is_extending_all(statement)
+
+
+def _is_for_type_checkers(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.AnnAssign(annotation=annotation):
+            return _last_name(annotation) == "TypeAlias"
+        case ast.Assign(value=ast.Call(func=function)):
+            return _last_name(function) in _TYPE_MAKERS
+        case ast.Assign(value=ast.Subscript(value=value)):
+            return _last_name(value) in _TYPE_FORMS
+        case ast.If(test=test, orelse=[]):
+            return _last_name(test) == "TYPE_CHECKING"
+    return type(statement).__name__ == "TypeAlias"  # a statement since Python 3.12
+
+
+def _last_name(node: ast.AST) -> str:
+    """Return the name of a name or an attribute; empty for other nodes."""
+    return getattr(node, "id", None) or getattr(node, "attr", None) or ""
+
+
+def _iter_places(
+    tree: ast.AST, position: tuple[int, int], lines: range, left_out: frozenset[ast.AST]
+) -> Iterator[_NodePlace]:
     """Yield the nodes that can be changed, in the order of the text.
 
     Parts that tests do not observe are excluded: annotations, docstrings, error messages and standard error.
@@ -387,10 +468,12 @@ def _iter_places(tree: ast.AST, position: tuple[int, int], lines: range) -> Iter
             continue
         if isinstance(value, list):
             for index, node in enumerate(value):
-                if isinstance(node, ast.AST) and not _is_unobserved(node, name):
-                    yield from _iter_places_within(node, _item_setter(value, index), position, lines)
+                if isinstance(node, ast.AST) and node not in left_out and not _is_unobserved(node, name):
+                    yield from _iter_places_within(
+                        node, _item_setter(value, index), position, lines, left_out
+                    )
         elif isinstance(value, ast.AST):
-            yield from _iter_places_within(value, _field_setter(tree, name), position, lines)
+            yield from _iter_places_within(value, _field_setter(tree, name), position, lines, left_out)
 
 
 def _iter_places_within(
@@ -398,13 +481,14 @@ def _iter_places_within(
     replace_node: Callable[[ast.AST], None],
     position: tuple[int, int],
     lines: range,
+    left_out: frozenset[ast.AST],
 ) -> Iterator[_NodePlace]:
     position = (getattr(node, "lineno", position[0]), getattr(node, "col_offset", position[1]))
     if isinstance(node, ast.stmt):
         lines = _statement_lines(node)
     yield _NodePlace(node, replace_node, position, lines)
     if not isinstance(node, ast.JoinedStr | ast.Raise):
-        yield from _iter_places(node, position, lines)
+        yield from _iter_places(node, position, lines, left_out)
 
 
 def _statement_lines(statement: Any) -> range:

@@ -294,3 +294,28 @@ def test_a_baseline_test_expects_no_address_and_nothing_about_this_machine() -> 
     assert [*with_address.baseline_tests()] == []
     drafts = [*of_machine.baseline_tests()]
     assert [(one.expected_output, (one.body or {})["exit_code"]) for one in drafts] == [(None, 3)] * 3
+
+
+def test_mutants_leave_out_what_only_readers_and_type_checkers_read() -> None:
+    source = b"""
+from typing import TYPE_CHECKING, Optional, TypeAlias, TypeVar
+__all__ = ["a"]
+__version__ = "1.0"
+__all__ += ["b"]
+__all__.append("c")
+T = TypeVar("T", bound="str")
+Name: TypeAlias = "str"
+Maybe = Optional["str"]
+if TYPE_CHECKING:
+    LIMIT = 1
+try:
+    __author__ = "a"
+except ImportError:
+    pass
+"""
+    assert PythonModule("p.py", source).mutant_ids == ()
+    read = b'__version__ = "1.0"\nprint(__version__)\nclass A:\n    __all__ = "a"\n'
+    lines = {one.split(":")[1] for one in PythonModule("p.py", read).mutant_ids}
+    assert lines == {"1", "2", "4"}
+    choices = b'Name: TypeAlias = Literal["a", "b"]\nCHOICES = get_args(Name)\n'
+    assert PythonModule("p.py", choices).mutant_ids
