@@ -39,6 +39,9 @@ _TASKS = {**SCENARIOS, **COMMANDS, **POLICIES}
 _WANTED = {"perfect": 0.95, "hallucinating 30 %": 0.90}
 _WANTED_OF_FEEDBACK = 0.15
 _FAR_BEHIND = 0.15
+_RECORDED_KILLS = 4.76
+"""Mutants killed by 1,000 tokens of the perfect model when this benchmark was first recorded."""
+
 _TOLD, _UNTOLD = "ours, no floor", "... not told"
 _COLUMNS = ("single shot", "original loop", "ours", _TOLD, _UNTOLD)
 
@@ -136,10 +139,10 @@ async def _columns(task: Task, grade: Grade) -> list[Figures]:
 
 
 def _table(rows: list[_Row]) -> Iterator[str]:
-    """Means over all tasks, and sums of what was accepted and should not have been."""
+    """Yield means over all tasks, sums of stubs, and the mutants killed by 1,000 tokens (`kills`)."""
     yield (
         f"{'model':20} {'tests by':16} {'score':>7} {'least':>7} {'wrong':>7} {'stubs':>6} {'tests':>6}"
-        f" {'calls':>6} {'tokens':>8} {'says':>5}"
+        f" {'calls':>6} {'tokens':>8} {'kills':>6} {'says':>5}"
     )
     for model in MODELS:
         for column in _COLUMNS:
@@ -152,8 +155,16 @@ def _table(rows: list[_Row]) -> Iterator[str]:
                 f"{model if column == _COLUMNS[0] else '':20} {column:16}"
                 f" {fmean(scores):7.1%} {min(scores):7.1%} {wrong:7.1%} {sum(one.stubs for one in figures):6}"
                 f" {tests / len(rows):6.1f} {fmean(one.calls for one in figures):6.1f}"
-                f" {fmean(one.tokens for one in figures):8,.0f} {f'{fmean(said):.0%}' if said else '-':>5}"
+                f" {fmean(one.tokens for one in figures):8,.0f} {_kills_of_tokens(rows, model, column):6.2f}"
+                f" {f'{fmean(said):.0%}' if said else '-':>5}"
             )
+
+
+def _kills_of_tokens(rows: list[_Row], model: str, column: str) -> float:
+    """Return the number of killed mutants for each 1,000 tokens, input and output."""
+    figures = [(row, row.figures[model, column]) for row in rows]
+    killed = sum(one.score * (row.mutants - row.equivalent) for row, one in figures)
+    return 1_000 * killed / max(sum(one.tokens for _, one in figures), 1)
 
 
 def _held(rows: list[_Row]) -> Iterator[bool]:
@@ -165,6 +176,10 @@ def _held(rows: list[_Row]) -> Iterator[bool]:
         yield _is_met(f"{model}: lost without feedback", _lost(rows, model), _WANTED_OF_FEEDBACK)
     others = (f"{model} {_lost(rows, model):.1%}" for model in MODELS if model not in _WANTED)
     _tell(f"lost without feedback by the other models: {'; '.join(others)}")
+    kills = _kills_of_tokens(rows, "perfect", "ours")
+    _tell(
+        f"mutants killed by 1,000 tokens, perfect model: {kills:.2f} (recorded first: {_RECORDED_KILLS:.2f})"
+    )
     stubs = sum(figure.stubs for (_, column), figure in _ours(rows) if column == "ours")
     wrong = sum(figure.wrong for (_, column), figure in _ours(rows) if column == "ours")
     _tell(f"accepted by ours, of all models: {stubs} stubs, {wrong} wrong tests (wanted: none)")

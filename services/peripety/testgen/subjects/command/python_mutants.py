@@ -174,6 +174,7 @@ _DESCRIBING_NAMES = {
 }
 _TYPE_MAKERS = {"TypeVar", "ParamSpec", "TypeVarTuple", "NewType"}
 _TYPE_FORMS = {"Union", "Optional", "Callable", "Type", "List", "Dict", "Tuple", "Set", "Mapping", "Sequence"}
+_LOG_NAME = re.compile(r"_*log(ger|ging)?", re.IGNORECASE)
 _LINE_END = re.compile(r"\r\n|\r|\n")
 """The line ends of Python."""
 
@@ -461,7 +462,8 @@ def _iter_places(
 ) -> Iterator[_NodePlace]:
     """Yield the nodes that can be changed, in the order of the text.
 
-    Parts that tests do not observe are excluded: annotations, docstrings, error messages and standard error.
+    Parts that tests do not observe are excluded: annotations, docstrings, error messages, logs, and standard
+    error.
     """
     for name, value in ast.iter_fields(tree):
         if name in {"annotation", "returns", "decorator_list"}:
@@ -499,16 +501,21 @@ def _statement_lines(statement: Any) -> range:
 
 
 def _is_unobserved(node: ast.AST, field: str) -> bool:
-    """Return True for docstrings, output to standard error, imports, and the main guard."""
+    """Return True for docstrings, messages to a log or to standard error, imports, and the main guard."""
     match node:
         case ast.Expr(value=ast.Constant()):
             return field == "body"
         case ast.Expr(value=ast.Call(func=function, keywords=keywords)):
             written_to = [keyword.value for keyword in keywords if keyword.arg == "file"]
-            return any(map(_is_standard_error, [*written_to, getattr(function, "value", None)]))
+            owner = getattr(function, "value", None)
+            return _is_log(owner) or any(map(_is_standard_error, [*written_to, owner]))
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
             return True
     return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _is_log(node: ast.AST | None) -> bool:
+    return node is not None and _LOG_NAME.fullmatch(_last_name(node)) is not None
 
 
 def _is_standard_error(node: ast.AST | None) -> bool:

@@ -233,12 +233,14 @@ class SurveyedCall:
         stdout: the beginning of its standard output.
         lines: the executed lines by the key of the file.
         features: numbers for facts about the run; see `survey`.
+        patterns: the regular expressions that it used: key of the file, line, expression.
     """
 
     exit_code: int | None
     stdout: bytes
     lines: Mapping[str, frozenset[int]]
     features: frozenset[int]
+    patterns: tuple[tuple[str, int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,6 +442,7 @@ class PythonProgram:
                 base64.b64decode(result["stdout"]),
                 {key: frozenset(lines) for key, lines in result.get("lines", {}).items()},
                 frozenset(result.get("features", ())),
+                tuple((key, line, pattern) for key, line, pattern in result.get("patterns", ())),
             )
             for result in results
         ]

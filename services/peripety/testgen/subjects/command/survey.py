@@ -58,6 +58,8 @@ _MAX_OUTPUT_BYTES = 64 * 1024
 _MAX_VALUES = 200
 _MAX_DEPTH = 4
 _MAX_TEXT = 400
+_MAX_PATTERN = 2_000
+_MAX_PATTERNS = 60
 _MAX_COUNT = 48
 """Executions of a line are counted up to this number; beyond it, only their order of magnitude matters."""
 
@@ -316,8 +318,7 @@ def _flatten(name: str, value: Any, depth: int) -> list[Any]:
     if isinstance(value, str):
         return [[name, "text", value]] if 0 < len(value) <= _MAX_TEXT else []
     if isinstance(value, re.Pattern):
-        pattern = value.pattern
-        return [[name, "pattern", _with_flags(pattern, value.flags)]] if isinstance(pattern, str) else []
+        return [[name, "pattern", _text_of_pattern(value)]]
     if isinstance(value, dict):
         parts = [part for pair in [*value.items()][:_MAX_VALUES] for part in pair]
     elif isinstance(value, (list, tuple)):
@@ -332,7 +333,10 @@ def _flatten(name: str, value: Any, depth: int) -> list[Any]:
     return found[:_MAX_VALUES]
 
 
-def _with_flags(pattern: str, flags: int) -> str:
+def _text_of_pattern(compiled: Any) -> str:
+    """Return the text of a regular expression with its flags; one for bytes as text of these numbers."""
+    pattern, flags = compiled.pattern, compiled.flags
+    pattern = pattern.decode("latin-1") if isinstance(pattern, bytes) else pattern
     letters = "".join(
         letter
         for letter, flag in (
@@ -351,6 +355,12 @@ def _with_flags(pattern: str, flags: int) -> str:
 
 _counts: dict[int, int] = {}
 _facts: set[int] = set()
+_patterns: dict[tuple[str, int, str], None] = {}
+"""Regular expressions that were used, each with the file and the line that used it."""
+
+_call_places: dict[int, tuple[str, int]] = {}
+"""File and line of each call, by its number."""
+
 _places: list[tuple[str, int]] = []
 """File and line of each statement, by its number."""
 
@@ -413,6 +423,7 @@ def _run_call(job: Any, call: Any, facts: str) -> None:
     """Run the program in a forked process, write what it did, and end."""
     _counts.clear()
     _facts.clear()
+    _patterns.clear()
     code: Any = 1
     try:
         probe.run_program({**job, "call": call.get("call")}, call["arguments"])
@@ -432,7 +443,8 @@ def _run_call(job: Any, call: Any, facts: str) -> None:
         for place, count in _counts.items()
     }
     with suppress(OSError), open(facts, "w", encoding="ascii") as file:
-        file.write(json.dumps({"lines": lines, "features": [*counted | _facts]}))
+        used = {"lines": lines, "features": [*counted | _facts], "patterns": [*_patterns]}
+        file.write(json.dumps(used))
     os._exit((code or 0) & 0xFF if code is None or isinstance(code, int) else 1)
 
 
@@ -476,7 +488,9 @@ class _Instrument(ast.NodeTransformer):
 
     def _wrap(self, function: str, node: ast.AST, *arguments: Any) -> Any:
         place = f"{self._key}:{getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)}"
-        number = ast.Constant(zlib.crc32(f"{function}:{place}".encode()))
+        value = zlib.crc32(f"{function}:{place}".encode())
+        _call_places[value] = self._key, getattr(node, "lineno", 0)
+        number = ast.Constant(value)
         return ast.copy_location(
             ast.Call(ast.Name(f"_peripety_{function}", ast.Load()), [number, *arguments], []), node
         )
@@ -587,6 +601,8 @@ def _called(place: int, function: Any, *arguments: Any, **options: Any) -> Any:
     result = function(*arguments, **options)
     with suppress(Exception):
         owner = getattr(function, "__self__", None)
+        if isinstance(owner, re.Pattern) and len(_patterns) < _MAX_PATTERNS:
+            _patterns[*_call_places[place], _text_of_pattern(owner)[:_MAX_PATTERN]] = None
         fact = _kind_of(result)
         if isinstance(result, str):
             given = (owner, *arguments)

@@ -312,6 +312,8 @@ try:
     __author__ = "a"
 except ImportError:
     pass
+LOG.info("a %d", 1)
+self.logger.warning("a")
 """
     assert PythonModule("p.py", source).mutant_ids == ()
     read = b'__version__ = "1.0"\nprint(__version__)\nclass A:\n    __all__ = "a"\n'

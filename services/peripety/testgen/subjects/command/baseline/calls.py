@@ -13,16 +13,18 @@ compares or looks up, and the number of arguments is tried.
 from __future__ import annotations
 
 import ast
+import re
 import zlib
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
+from peripety.testgen.subjects.command.baseline.values import find_pattern_values
 from peripety.testgen.subjects.command.python_program import ProgramInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from peripety.testgen.subjects.command.baseline.values import SourceFunctions, SourceValue
     from peripety.testgen.subjects.command.python_program import PythonProgram, SurveyedCall
@@ -76,6 +78,7 @@ class Parameter:
         is_file: True for the name of a file.
         is_many: True if it takes any number of values.
         has_choices: True if it takes no other values.
+        is_text: False if it accepts names of files only.
     """
 
     flag: str
@@ -87,6 +90,7 @@ class Parameter:
     is_file: bool = False
     is_many: bool = False
     has_choices: bool = False
+    is_text: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,7 @@ def find_commands(
         filters = [
             replace(form, arguments=(), is_filter=True)
             for form in forms
-            if form.arguments and not any(one.is_required for one in form.arguments)
+            if not any(one.is_required for one in form.arguments)
         ]
         return [*forms[:_MAX_COMMANDS], *filters[:_MAX_FILTERS]]
     words = [*dict.fromkeys(word for tree in trees for word in _iterate_words(tree))][: _MAX_COMMANDS - 1]
@@ -156,9 +160,13 @@ def _parameter_of(parameter: Mapping[str, Any], files: Sequence[str]) -> Paramet
     is_number = kind in _NUMERIC_TYPES
     values = [*parameter["choices"]]
     is_file = not values and (kind in _FILE_TYPES or "file" in name or "path" in name)
+    # A `path` is not always one of files.
+    is_text = kind not in _FILE_TYPES and "file" not in name
     if not values:
         if is_file:
             values = [*files[:6], *_INPUT_FILES, "no-such-file"]
+            rows = zip_longest(values, _TEXTS if is_text else ())
+            values = [one for row in rows for one in row if one is not None]
         elif is_number:
             limits = [int(float(one)) for one in parameter.get("limits", ()) if one]
             values = [str(one + step) for one in limits for step in (0, -1, 1)] + [*_NUMBERS]
@@ -175,6 +183,7 @@ def _parameter_of(parameter: Mapping[str, Any], files: Sequence[str]) -> Paramet
         is_file,
         parameter.get("is_many", False),
         bool(parameter["choices"]),
+        is_text,
     )
 
 
@@ -217,6 +226,9 @@ def _texts(nodes: Iterable[ast.AST | None]) -> Iterator[str]:
 _MAX_CALLS = 1_600
 _MAX_SEEDS = 8
 _MAX_COMBINED = 6
+_MAX_EDITED = 12
+_MAX_EDITED_WORDS = 24
+_WORD_PATTERN = re.compile(r"\d+|[^\W\d_]+|[\W_]")
 _MAX_OPTION_VALUES = 6
 _MAX_CHOICES = 40
 _MAX_COMBINATIONS = 240
@@ -316,17 +328,69 @@ class CandidateCalls:
         for (form, call), candidate in zip(seeds, tried, strict=False):
             of_form[form].append((call, candidate))
         bases = {form: self._best_of(pairs) for form, pairs in of_form.items() if _is_useful(form, pairs)}
-        share = max(_MAX_CALLS // max(len(bases), 1), 20)
-        rows = [islice(self._value_calls(form, *base), share) for form, base in bases.items()]
-        second = [one for row in zip_longest(*rows) for one in row if one is not None]
+        self._add_patterns(tried)
+        rows = [self._value_calls(form, *base) for form, base in bases.items()]
+        second = _first_of(rows)
         found = [*tried, *self._run([call.to_candidate(goal) for call, goal in second])]
         results = found[len(tried) :]
+        known = {*self._values}
+        self._add_patterns(results)
+        deeper = [self._deeper_calls(form, base, second, results, known) for form, base in bases.items()]
         combined = [self._combined_calls(form, base[0], second, results) for form, base in bases.items()]
-        third = [one.to_candidate() for row in zip_longest(*combined) for one in row if one is not None]
-        found += self._run(third[:_MAX_CALLS])
+        edited = [self._edited_calls(form, base, second, results) for form, base in bases.items()]
+        third = zip_longest(_first_of(deeper), _first_of(combined), _first_of(edited))
+        found += self._run([one[0].to_candidate(one[1]) for row in third for one in row if one is not None])
         # The rest, for which the time of its survey did not suffice.
         left = [one for one in found if one.result is None]
         return [*(one for one in found if one.result is not None), *self._run(left)]
+
+    def _add_patterns(self, tried: Iterable[CandidateCall]) -> None:
+        """Add values of the regular expressions that calls have used."""
+        patterns = dict.fromkeys(one for call in tried if call.result for one in call.result.patterns)
+        self._values = [*self._values, *find_pattern_values(self._functions, patterns, self._values)]
+
+    def _deeper_calls(
+        self,
+        form: CommandForm,
+        base: tuple[_Call, frozenset[tuple[str, int]]],
+        tried: Sequence[tuple[_Call, str]],
+        results: Sequence[CandidateCall],
+        known: Collection[SourceValue],
+    ) -> Iterator[tuple[_Call, str]]:
+        """Yield calls with the values of functions that no usual call has reached, beside the best values."""
+        pairs = [
+            (call, result)
+            for (call, _), result in zip(tried, results, strict=False)
+            if call.form == form and result.result is not None and result.result.exit_code == 0
+        ]
+        if pairs:
+            best, reached = self._best_of(pairs)
+            for value in self._relevant_values(reached | base[1]):
+                if value not in known or base[1].isdisjoint(value.functions):
+                    yield from _calls_with(form, best, value)
+
+    def _edited_calls(
+        self,
+        form: CommandForm,
+        base: tuple[_Call, frozenset[tuple[str, int]]],
+        tried: Sequence[tuple[_Call, str]],
+        results: Sequence[CandidateCall],
+    ) -> Iterator[tuple[_Call, str]]:
+        """Yield calls whose longest text is one that has shown something new, with one word changed."""
+        pairs = [
+            (call, result)
+            for (call, _), result in zip(tried, results, strict=False)
+            if call.form == form and result.result is not None and result.result.exit_code == 0
+        ]
+        letters = {one.text for one in self._relevant_values(base[1]) if len(one.text) == 1}
+        best = [pairs[index][0] for index in islice(choose([one for _, one in pairs]), _MAX_EDITED)]
+        groups = []
+        for call in best:
+            place = max(range(len(call.arguments)), key=lambda one: len(call.arguments[one]), default=None)
+            if place is not None and len(call.arguments[place]) > 1:
+                texts = iterate_word_edits(call.arguments[place], sorted(letters))
+                groups.append([replace(call, arguments=_with(call.arguments, place, one)) for one in texts])
+        yield from ((one, "") for row in zip_longest(*groups) for one in row if one is not None)
 
     def _run(self, candidates: Sequence[CandidateCall]) -> list[CandidateCall]:
         unique = [*dict.fromkeys(candidates)]
@@ -347,6 +411,13 @@ class CandidateCalls:
             places = form.arguments[:count]
             for row in range(_MAX_SEEDS if count else 1):
                 yield _Call(form, tuple(_value_at(place, row) for place in places), options)
+            if len(places) > 1 and not form.is_guessed:
+                # The others keep their usual values, such as the default of an optional one.
+                rest = tuple(_value_at(place, 0) for place in places[1:])
+                yield from (
+                    _Call(form, (_value_at(places[0], row), *rest), options)
+                    for row in range(1, len(places[0].values))
+                )
         if form.arguments and form.arguments[-1].is_many:
             first = tuple(_value_at(place, 0) for place in form.arguments[:-1])
             for row in range(_MAX_SEEDS - _MANY_VALUES):
@@ -400,7 +471,7 @@ class CandidateCalls:
         base: _Call,
         tried: Sequence[tuple[_Call, str]],
         results: Sequence[CandidateCall],
-    ) -> Iterator[_Call]:
+    ) -> Iterator[tuple[_Call, str]]:
         """Yield calls that combine values that have shown something new: with options, and in pairs."""
         own = [
             (call, result)
@@ -418,13 +489,13 @@ class CandidateCalls:
             texts = [*dict.fromkeys(text for call in calls for text in call.arguments)][: 2 * _MAX_COMBINED]
             for one in texts:
                 for other in texts:
-                    yield replace(base, arguments=(one, other, *base.arguments[2:]))
+                    yield replace(base, arguments=(one, other, *base.arguments[2:])), ""
         for call in (base, *best):
             for words in flags:
                 if words[0] not in call.options:
-                    yield replace(call, options=(*call.options, *words))
+                    yield replace(call, options=(*call.options, *words)), ""
         for first, second in islice(combinations(flags, 2), 2 * _MAX_COMBINED):
-            yield replace(base, options=(*base.options, *first, *second))
+            yield replace(base, options=(*base.options, *first, *second)), ""
 
     def _best_of(
         self, pairs: Sequence[tuple[_Call, CandidateCall]]
@@ -438,6 +509,13 @@ class CandidateCalls:
         return call, frozenset(reached)
 
 
+def _first_of(rows: Sequence[Iterator[tuple[_Call, str]]]) -> list[tuple[_Call, str]]:
+    """Return the first calls of each command in turn, with an equal share of the maximum number for each."""
+    share = max(_MAX_CALLS // max(len(rows), 1), 20)
+    limited = [islice(row, share) for row in rows]
+    return [one for row in zip_longest(*limited) for one in row if one is not None][:_MAX_CALLS]
+
+
 def _calls_with(form: CommandForm, base: _Call, value: SourceValue) -> Iterator[tuple[_Call, str]]:
     """Yield calls that have a value of the sources in one place, each with its goal."""
     for place, _ in enumerate(base.arguments):
@@ -446,7 +524,7 @@ def _calls_with(form: CommandForm, base: _Call, value: SourceValue) -> Iterator[
             file = next((name for name in base.arguments if name in _INPUT_FILES), "input.txt")
             arguments = _with(base.arguments, place, file)
             yield replace(base, arguments=arguments, content=f"{value.text}\n"), value.goal
-        elif parameter is None or value.is_number or not parameter.is_number:
+        if parameter is None or (parameter.is_text and (value.is_number or not parameter.is_number)):
             changed = replace(base, arguments=_with(base.arguments, place, value.text))
             yield changed, value.goal
     if base.stdin:
@@ -457,6 +535,26 @@ def _calls_with(form: CommandForm, base: _Call, value: SourceValue) -> Iterator[
         is_allowed = value.is_number or not option.is_number
         if not option.is_flag and not option.has_choices and is_allowed:
             yield replace(base, options=(*base.options, option.flag, value.text)), ""
+
+
+def iterate_word_edits(text: str, letters: Sequence[str]) -> Iterator[str]:
+    """Yield a text with one of its words or signs changed, missing or repeated.
+
+    Args:
+        text: the text.
+        letters: single letters that the program knows, to be put in the place of others.
+    """
+    parts = _WORD_PATTERN.findall(text)
+    for place, part in enumerate(parts[:_MAX_EDITED_WORDS]):
+        before, after = "".join(parts[:place]), "".join(parts[place + 1 :])
+        others = ["", part + part]
+        if part.isdecimal():
+            others = [str(int(part) + 1), "0", f"-{part}", f"{part}.5", f"{part}0", *others]
+        elif len(part) == 1 and part.isalpha():
+            others = [part.swapcase(), *(one for one in letters if one != part), *others]
+        elif part.isalpha():
+            others = [part.swapcase(), part[0], f"{part}s", *others]
+        yield from (f"{before}{other}{after}" for other in others if before or other or after)
 
 
 def _is_useful(form: CommandForm, pairs: Sequence[tuple[_Call, CandidateCall]]) -> bool:

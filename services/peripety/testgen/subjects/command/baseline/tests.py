@@ -65,12 +65,12 @@ class ProgramTests:
         self._seconds = seconds
         self._interface = interface = program.find_interface()
         self._functions = SourceFunctions(program.modules)
-        self._values = find_values(self._functions, interface.values)
         self._documented = [
             *iterate_documented_calls(program.modules),
             *chain.from_iterable(iterate_readme_calls(text, package) for package, text in interface.readmes),
         ]
         readme = "\n".join(text for _, text in interface.readmes)
+        self._values = find_values(self._functions, interface.values, readme)
         self._commands = [*iterate_documented_commands(readme, interface.names)]
 
     def __iter__(self) -> Iterator[DraftTest]:

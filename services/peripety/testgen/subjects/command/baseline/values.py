@@ -1,8 +1,9 @@
 """Values that the sources of a program treat differently from their neighbours.
 
 They are the constants of comparisons and calculations with their neighbours, the texts that are compared,
-searched or replaced, texts that match a regular expression or nearly do, and the members of tables. Each
-value belongs to the functions that use it.
+searched or replaced, texts that match a regular expression or nearly do, the members of tables, texts as long
+as a length that is compared, texts that a used method treats in its own way, and the arguments and quoted
+texts of the documentation. Each value belongs to the functions that use it.
 
 Texts that a regular expression matches, and near misses, from its syntax tree.
 
@@ -19,7 +20,7 @@ import importlib
 import re
 import sys
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, combinations, islice, zip_longest
@@ -235,6 +236,26 @@ _MAX_PATTERN_NEAR_MISSES = 14
 _MANY_PATTERNS = 12
 """A function that uses more patterns is given fewer texts for each."""
 
+_MAX_QUOTED = 8
+# The name of a function and its first argument, if that is a text or a number.
+_CALL_PATTERN = re.compile(r"(\w+)\(\s*(?:(\"[^\"\n\\]+\"|'[^'\n\\]+')|(-?\d+(?:\.\d+)?))(?=\s*[,)])")
+_QUOTED_PATTERN = re.compile(r"(?<!\w)(``|`|\"|')([^`\"'\n\\]{1,40})\1(?!\w)")
+_OF_NUMBERS = ("nan", "-inf", "1e3", ".5", "1_0")
+_OF_CASE = ("Ab cD", "ABC", "stra\u00dfe")
+_SPECIAL_TEXTS = {
+    **dict.fromkeys(("float", "Decimal", "isnan", "is_nan", "isinf", "isfinite", "is_finite"), _OF_NUMBERS),
+    "int": ("007", "1_0", " 5 ", "+3"),
+    **dict.fromkeys(("isdigit", "isdecimal", "isnumeric"), ("12", "\u00b2", "\u0663", "1a")),
+    **dict.fromkeys(("isalpha", "isalnum", "isidentifier"), ("abc", "ab1", "\u00e9", "a b")),
+    **dict.fromkeys(("isupper", "islower", "istitle", "upper", "lower", "title", "capitalize"), _OF_CASE),
+    **dict.fromkeys(("swapcase", "casefold"), _OF_CASE),
+    **dict.fromkeys(("strip", "lstrip", "rstrip", "isspace"), (" ab ", "\tab", "ab\n", "  ")),
+    "split": ("ab  cd ef", " ab cd "),
+    "splitlines": ("ab\ncd\r\nef\n", "ab\n\ncd"),
+}
+"""Texts that a function or a method treats differently from others."""
+
+_OF_WHITE_SPACE = {"strip", "lstrip", "rstrip", "split"}
 _PATTERN_SIGNS = re.compile(r"[\\\[\](){}|*+?^$]")
 # NUL, and replacements that refer to groups of a pattern.
 _UNUSABLE_PATTERN = re.compile(r"\0|\\\d|\\g<")
@@ -298,6 +319,17 @@ class SourceFunctions:
             elif isinstance(part, ast.Attribute):
                 self._users[part.attr].add(place)
 
+    def defining(self, name: str) -> frozenset[tuple[str, int]]:
+        """Return the functions of a name, such as a method of several classes."""
+        return frozenset((key, node.lineno) for key, node in self.nodes if node.name == name)
+
+    def at_lines(self, places: Iterable[tuple[str, int]]) -> frozenset[tuple[str, int]]:
+        """Return the functions with the lines in them."""
+        wanted = {*places}
+        return frozenset(
+            place for place, inner in self._lines.items() if any((place[0], one) in wanted for one in inner)
+        )
+
     def users_of(self, name: str) -> frozenset[tuple[str, int]]:
         """Return the functions that use a name."""
         return frozenset(self._users.get(name, ()))
@@ -314,23 +346,76 @@ class SourceFunctions:
 def find_values(
     functions: SourceFunctions,
     values: Iterable[tuple[str, str, str, str]],
+    readme: str = "",
 ) -> list[SourceValue]:
     """Return the values of a program, each once for its goal.
 
     Args:
         functions: the functions of the program.
         values: the values of its modules, as in `ProgramInterface`.
+        readme: the text of its READMEs.
     """
     found = chain(
+        _iterate_example_values(functions, readme),
+        chain.from_iterable(_iterate_quoted(key, node) for key, node in functions.nodes),
         chain.from_iterable(_iterate_literals(key, node) for key, node in functions.nodes),
         _iterate_module_values(functions, values),
     )
+    return _usable(found)
+
+
+def find_pattern_values(
+    functions: SourceFunctions,
+    patterns: Iterable[tuple[str, int, str]],
+    known: Iterable[SourceValue],
+) -> list[SourceValue]:
+    """Return the values of regular expressions that calls have used, without the known ones.
+
+    They include expressions that a program builds when it runs.
+
+    Args:
+        functions: the functions of the program.
+        patterns: key of the file, line and expression, as in `SurveyedCall`.
+        known: values that have been found before.
+    """
+    places: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    for key, line, pattern in patterns:
+        places[pattern].add((key, line))
+    users = {pattern: functions.at_lines(lines) for pattern, lines in places.items()}
+    counts = Counter(users.values())
+    groups = [_pattern_values(pattern, own, counts[own]) for pattern, own in users.items() if own]
+    seen = {value.text for value in known}
+    rows = chain.from_iterable(zip_longest(*groups))
+    return [one for one in _usable(one for one in rows if one is not None) if one.text not in seen]
+
+
+def _usable(found: Iterable[SourceValue]) -> list[SourceValue]:
+    """Return the values that can be an argument, each once for its functions."""
     unique: dict[tuple[str, frozenset[tuple[str, int]]], SourceValue] = {}
     for value in found:
         is_usable = 0 < len(value.text) <= _MAX_TEXT and not _UNUSABLE_PATTERN.search(value.text)
         if is_usable:
             unique.setdefault((value.text, value.functions), value)
     return [*unique.values()]
+
+
+def _iterate_example_values(functions: SourceFunctions, readme: str) -> Iterator[SourceValue]:
+    """Yield the texts and numbers that the documentation shows as the first argument of a function."""
+    docstrings = (ast.get_docstring(node) or "" for _, node in functions.nodes)
+    for name, text, number in _CALL_PATTERN.findall("\n".join([*docstrings, readme])):
+        users = functions.defining(name)
+        if users:
+            value = text[1:-1] or number
+            yield SourceValue(value, f"example of {name} {value}", users, is_number=bool(number))
+
+
+def _iterate_quoted(key: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[SourceValue]:
+    """Yield the texts that the docstring of a function quotes."""
+    place = frozenset({(key, function.lineno)})
+    own = {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}
+    found = _QUOTED_PATTERN.findall(ast.get_docstring(function) or "")
+    for text in [*dict.fromkeys(one for _, one in found if one not in own)][:_MAX_QUOTED]:
+        yield SourceValue(text, f"quoted {text!r}", place)
 
 
 def _iterate_module_values(
@@ -464,11 +549,9 @@ def _iterate_texts(
     statement: ast.stmt, where: str, place: frozenset[tuple[str, int]]
 ) -> Iterator[SourceValue]:
     for node in _walk_statement(statement):
+        for text in _iterate_special(node):
+            yield SourceValue(text, f"{where} {text!r}", place)
         match node:
-            case ast.Compare(left=left, comparators=others):
-                for part in (left, *others):
-                    for text in _constant_texts(part):
-                        yield SourceValue(text, f"{where} {text!r}", place)
             case ast.Call(func=ast.Attribute(attr=name), args=[first, *_]):
                 for text in _constant_texts(first):
                     if name in _PATTERN_FUNCTIONS and _is_pattern("text", text + "()"):
@@ -476,6 +559,25 @@ def _iterate_texts(
                     elif text:
                         for number, value in enumerate(_iterate_around(text)):
                             yield SourceValue(value, f"{where} {text!r} {number}", place)
+
+
+def _iterate_special(node: ast.AST) -> Iterator[str]:
+    """Yield texts that are compared or looked up, as long as a compared length, or special to a method."""
+    match node:
+        case ast.Compare(left=ast.Call(func=ast.Name(id="len")), comparators=others):
+            for other in others:
+                if isinstance(other, ast.Constant) and isinstance(other.value, int):
+                    for length in range(max(other.value - 1, 1), min(other.value + 1, _MAX_TEXT) + 1):
+                        yield ("1234567890" * _MAX_TEXT)[:length]
+                        yield ("abcdefghij" * _MAX_TEXT)[:length]
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=arguments):
+            # A method such as `split` treats white space in its own way if it has no argument.
+            if not arguments or name not in _OF_WHITE_SPACE:
+                yield from _SPECIAL_TEXTS.get(name, ())
+        case ast.Compare(left=left, comparators=others):
+            yield from chain.from_iterable(map(_constant_texts, (left, *others)))
+        case ast.Dict(keys=keys):
+            yield from chain.from_iterable(_constant_texts(one) for one in keys if one is not None)
 
 
 def _constant_texts(node: ast.AST) -> Iterator[str]:

@@ -10,6 +10,7 @@ from peripety.testgen.subjects.command.baseline.calls import (
     Parameter,
     choose,
     find_commands,
+    iterate_word_edits,
 )
 from peripety.testgen.subjects.command.baseline.values import SourceFunctions, find_values
 from peripety.testgen.subjects.command.python_mutants import PythonModule
@@ -102,7 +103,7 @@ def test_files_of_the_directory_are_values_of_parameters_for_files() -> None:
         "flags": ["-i", "--input"], "name": "input", "type": "FileType", "choices": [], "is_flag": False,
         "is_required": False, "count": 1, "default": "",
     }  # fmt: skip
-    (form,) = find_commands([{"path": [], "is_group": False, "parameters": [parameter]}], (), ["data.csv"])
+    form, _ = find_commands([{"path": [], "is_group": False, "parameters": [parameter]}], (), ["data.csv"])
     first, *others = form.options[0].values
     assert (form.options[0].flag, first, others[-1]) == ("--input", "data.csv", "no-such-file")
 
@@ -209,3 +210,62 @@ def test_values_of_the_sources_and_all_choices_are_tried_as_options() -> None:
     assert ("--limit", "50") in {one[:2] for one in arguments}
     assert {("--how", choice) for choice in choices} <= {one[:2] for one in arguments}
     assert ("--how", "50") not in {one[:2] for one in arguments}
+
+
+def test_words_of_a_text_are_changed_one_at_a_time() -> None:
+    edits = [*iterate_word_edits("M 10-ab", ["L", "M"])]
+    assert {"L 10-ab", "m 10-ab", " 10-ab", "M 11-ab", "M 0-ab", "M 10.5-ab", "M 10--ab", "M 10ab"} <= {
+        *edits
+    }
+    assert {"M 10-AB", "M 10-a", "M 10-", "M10-ab"} <= {*edits}
+    assert "M 10-ab" not in edits
+    assert [*iterate_word_edits("a", [])] == ["A", "aa"]
+
+
+def test_patterns_that_a_program_builds_when_it_runs_give_values() -> None:
+    tried: list[tuple[str, ...]] = []
+
+    def survey(inputs: Sequence[ProgramInput]) -> list[SurveyedCall]:
+        tried.extend(one.arguments for one in inputs)
+        used = (("p.py", 2, r"^Q\d{3}$"),)
+        lines = {"p.py": frozenset({2})}
+        return [SurveyedCall(0, b"", lines, frozenset({number}), used) for number, _ in enumerate(inputs)]
+
+    text = Parameter("", is_flag=False, is_required=True, is_number=False, values=("ab", "cd"))
+    functions = SourceFunctions({"p.py": PythonModule("p.py", SOURCE.encode())})
+    CandidateCalls([CommandForm((), (text,))], functions, [], {}, survey).find()
+    assert {("Q111",), ("Q11",), ("Q1111",)} <= {*tried}
+
+
+def test_a_command_without_arguments_may_read_its_standard_input() -> None:
+    parameter = {
+        "name": "shift",
+        "flags": ["--shift"],
+        "type": "float",
+        "choices": [],
+        "default": "",
+        "count": 1,
+    }
+    parser = {
+        "path": [],
+        "parameters": [{**parameter, "is_flag": False, "is_required": False}],
+        "is_group": False,
+    }
+    forms = find_commands([parser], (), ())
+    assert [form.is_filter for form in forms] == [False, True]
+
+
+def test_a_parameter_with_the_name_of_a_path_takes_other_texts_too() -> None:
+    parameter = {"name": "path", "flags": [], "choices": [], "default": "", "count": 1}
+    flags = {"is_flag": False, "is_required": True}
+    parsers = [
+        {"path": [], "parameters": [{**parameter, **flags, "type": kind}], "is_group": False}
+        for kind in ("str", "Path")
+    ]
+    text, file = (form.arguments[0] for form in find_commands(parsers, (), ()) if form.arguments)
+    assert text.is_file
+    assert text.is_text
+    assert {"ab", "input.txt"} <= {*text.values[:4]}
+    assert file.is_file
+    assert not file.is_text
+    assert "ab" not in file.values
