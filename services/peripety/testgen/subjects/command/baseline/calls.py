@@ -412,7 +412,7 @@ class CandidateCalls:
             for row in range(_MAX_SEEDS if count else 1):
                 yield _Call(form, tuple(_value_at(place, row) for place in places), options)
             if len(places) > 1 and not form.is_guessed:
-                # The others keep their usual values, such as the default of an optional one.
+                # The others have their usual values, such as the default of an optional one.
                 rest = tuple(_value_at(place, 0) for place in places[1:])
                 yield from (
                     _Call(form, (_value_at(places[0], row), *rest), options)
