@@ -21,17 +21,19 @@ from typing import TYPE_CHECKING, Any
 
 from peripety import engine
 from peripety.author.blueprint import Role, SeededChoice, Size
+from peripety.author.plots.addressing import address_actor
 from peripety.author.plots.document import PlotDocument
 from peripety.author.plots.implied import imply_goal
 from peripety.author.plots.plot import (
     DEFAULT_LANGUAGE,
     PLAIN,
+    apply_variants,
     list_languages,
     list_plots,
     load_plot,
     load_texts,
 )
-from peripety.author.plots.slots import address_actor, collect_slots
+from peripety.author.plots.slots import collect_slots, find_variants
 from peripety.author.spec_builder.complete import complete_blueprint
 from peripety.author.spec_builder.quantities import (
     PLAYER_ID,
@@ -392,6 +394,7 @@ def author_from_text(
     texts = load_texts(plot_id, written)
     # Words of another language are quoted; an empty text has none.
     is_foreign = bool(text.strip()) and not written == wanted == reading.language
+    texts = apply_variants(texts, () if is_foreign else [*find_variants(reading, texts)])
     slots = collect_slots(reading, texts, quotes=is_foreign)
     return PlotDocument(load_plot(plot_id), texts, reading, slots, choices.choose_number).build(
         spec_id=f"offline_{choices.name}",

@@ -12,10 +12,11 @@ import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass
-from itertools import islice
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from peripety.author.plots.document import find_gauge_text
+from peripety.author.plots.elements import add_element_texts, add_elements, read_elements
 from peripety.author.plots.noun_phrases import NounPhrase, default_phrase, parse_definite
 from peripety.author.plots.particulars import list_details, list_wishes
 from peripety.author.plots.phrases import (
@@ -27,7 +28,7 @@ from peripety.author.plots.phrases import (
     has_filler,
     longest_literal,
 )
-from peripety.author.plots.plot import list_languages, list_plots, load_plot, load_texts
+from peripety.author.plots.plot import apply_variants, list_languages, list_plots, load_plot, load_texts
 from peripety.author.text_analysis.reading import read_text
 
 if TYPE_CHECKING:
@@ -92,15 +93,27 @@ def recognize_plot(scenario: Mapping[str, Any]) -> PlotTexts | None:
     plot_id = wins[0].get("id")
     if plot_id not in list_plots():
         return None
+    elements = read_elements([event["id"] for event in scenario.get("events", ())])
     for language in list_languages():
-        texts = load_texts(plot_id, language)
-        slots = _read_slots(texts, scenario)
-        if slots is not None:
+        for texts in _list_variants(load_texts(plot_id, language), elements):
+            slots = _read_slots(texts, scenario)
+            if slots is None:
+                continue
             reading = _read_premise(scenario, language)
             details = list_details(reading, slots) if reading is not None else ()
             wishes = list_wishes(reading) if reading is not None else ()
-            return PlotTexts(load_plot(plot_id), texts, slots, details, wishes)
+            return PlotTexts(add_elements(load_plot(plot_id), elements), texts, slots, details, wishes)
     return None
+
+
+def _list_variants(texts: Mapping[str, Any], elements: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield the texts of a plot with elements, in each combination of its variants; the largest first."""
+    if not set(elements) <= texts["common"].get("elements", {}).keys():
+        return
+    names = tuple(texts.get("variants", ()))
+    for size in range(len(names), -1, -1):
+        for chosen in combinations(names, size):
+            yield add_element_texts(apply_variants(texts, chosen), elements)
 
 
 def _read_premise(scenario: Mapping[str, Any], language: str) -> Reading | None:
@@ -181,9 +194,24 @@ class TurnBeats:
         self._told = "\n".join(turn.narrative for turn in scene.turns)
         self._now: list[str] = []
         self._actions = {self._title(text["name"]): name for name, text in self._texts["actions"].items()}
+        if main := self._find_main():
+            # The name of the main action may be in words of the goal, which no other name contains.
+            self._actions[main] = self._plot.main
+            act = main if self._common["language"] == "de" else main[:1].lower() + main[1:]
+            told = {**self._texts["actions"][self._plot.main], "act": act}
+            self._texts = {**self._texts, "actions": {**self._texts["actions"], self._plot.main: told}}
         self._events = {self._title(text["name"]): name for name, text in self._texts["events"].items()}
         self._done = Counter(self._actions.get(name, "") for turn in scene.turns for name in turn.actions)
         self._moves = _net_moves(facts.get("changes") or ())
+
+    def _find_main(self) -> str:
+        """Return the name of the main action, if it is in words of the goal; empty otherwise."""
+        taken = self._facts.get("actions") or ()
+        now = [str(action.get("name")) for action in taken if action.get("id") == self._plot.main]
+        names = (
+            [*now, *(name for turn in self._scene.turns for name in turn.actions)] if self._plot.main else []
+        )
+        return next((name for name in names if name and name not in self._actions), "")
 
     def narrative(self) -> str:
         """Return the prose of the turn, in paragraphs."""

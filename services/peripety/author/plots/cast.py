@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.author.plots.noun_phrases import NounPhrase, build_phrase, person_phrase, pluralize_in
 from peripety.author.plots.phrases import fill_phrase
-from peripety.author.text_analysis.sides import AGAINST
-from peripety.author.text_analysis.words import find_classes
+from peripety.author.text_analysis.sides import AGAINST, UNABLE
+from peripety.author.text_analysis.words import find_classes, load_grammars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 PERSONAL = frozenset({"person", "group"})
 """Classes of persons and groups."""
+
+_HOUSES = frozenset({"artifact", "object", "location"})
+"""Classes of nouns that may stand for the persons in charge of them."""
 
 _RIVAL = "rival"
 """The part of a person who contradicts the player."""
@@ -30,6 +33,20 @@ _OWN = {
     "de": r"\b(?:mein|unser|dein|eu[e]?r)\w*",
     "zh": r"(?:\u6211|\u4f60)(?:\u4eec)?(?:\u7684)?",
 }
+_HAD = {
+    "en": r"\b(?:with|have|has) (?:an?|one|only)\b",
+    "es": r"\b(?:con|tengo|tienes|tiene) una?\b",
+    "de": r"\b(?:mit eine[mr]|habe? eine?n?|hast eine?n?)\b",
+    "zh": r"(?:\u5e26\u7740|\u6709)\u4e00",
+}
+"""Words before a person whom the player has."""
+_MANY = {
+    "en": re.compile(r"(?i)\b(?:we|our)\b"),
+    "es": re.compile(r"(?i)\bnuestr[oa]s?\b|\b(?:somos|tenemos|debemos|queremos)\b"),
+    "de": re.compile(r"(?i)\b(?:wir|unser\w*)\b"),
+    "zh": re.compile("[\u6211\u54b1\u4f60]\u4eec"),
+}
+"""Words of a player who is several persons."""
 _WORDS_BETWEEN = 2
 
 
@@ -56,7 +73,13 @@ class _Casting:
     def __init__(self, reading: Reading, texts: Mapping[str, Any], *, quotes: bool) -> None:
         self._reading, self._texts = reading, texts
         goal = reading.goal.object if reading.goal else None
-        aims = [one for one in (goal, *reading.dangers) if one and one.sense in PERSONAL]
+        is_asked = any(part.get("is_anyone") for part in texts["people"].values())
+        aims = [
+            one
+            for one in (goal, *reading.dangers)
+            # The object of winning over is a person, whatever the first sense of the noun.
+            if one and (one.sense in PERSONAL or (is_asked and one is goal and one.sense in _HOUSES))
+        ]
         self._quotes = quotes
         self._aimed = next((found for one in aims if (found := self._find_aim(one))), None)
         self._told = reading.goal.text.casefold() if reading.goal else ""
@@ -73,6 +96,8 @@ class _Casting:
         self._opposed = [one for one in free if one.side == AGAINST and not one.is_group]
         self._opponents = [one for one in free if one.side == AGAINST and one.is_group]
         self._single = [one for one in free if not one.side and not one.is_group]
+        # A person in need has a part only among few, where no one else could have it.
+        self._needy = [one for one in free if one.side == UNABLE and not one.is_group and is_few(reading)]
         groups = [] if quotes else [one for one in free if one.is_group and not one.side]
         if texts.get("groups_suffer"):
             groups = [one for one in groups if is_own(one, reading)]
@@ -134,7 +159,12 @@ class _Casting:
                     row.remove(person)
                     self._single = [one for one in self._single if one is not person]
                     return phrase
-        return self._rest.pop(0) if self._rest else None
+        if self._rest:
+            return self._rest.pop(0)
+        needy = self._needy.pop(0) if self._needy and not is_rival and not part.get("from") else None
+        return (
+            self._person_phrase(needy) if needy is not None and not is_child(needy, self._reading) else None
+        )
 
     def _find_aim(self, aim: Phrase) -> tuple[NounPhrase, str] | None:
         """Return the phrase of whom a goal is about, by name if there is one, and the words of the text."""
@@ -146,11 +176,9 @@ class _Casting:
 
     def _person_phrase(self, person: Person) -> NounPhrase | None:
         """Return the phrase of a person; without a name, "your" before a person of the player."""
-        phrase = person_phrase(person, self._reading.language)
-        line = self._texts["common"]["members"].get("own")
-        if phrase is None or person.name or self._quotes or not line or not is_own(person, self._reading):
-            return phrase
-        return replace(phrase, bare=fill_phrase(line, {"one": phrase}) or phrase.bare, is_name=True)
+        if self._quotes:
+            return person_phrase(person, self._reading.language)
+        return own_phrase(person, self._reading, self._texts["common"])
 
     def _is_aimed(self, person: Person) -> bool:
         return self._aimed is not None and is_same(person, self._aimed[1])
@@ -175,6 +203,35 @@ class _Casting:
             return
 
 
+def is_few(reading: Reading) -> bool:
+    """Return True if the text names no group on the side of the player, and no player who is one."""
+    groups = [one for one in reading.people if one.is_group and one.side != AGAINST]
+    many = _MANY.get(reading.language)
+    is_group = reading.role is not None and reading.role.is_group
+    return not groups and not is_group and not (many and many.search(reading.text))
+
+
+def is_child(person: Person, reading: Reading) -> bool:
+    """Return True if a person is a child, who takes no part but its own."""
+    return person.role.split(" ")[-1] in load_grammars()[reading.language].words("sides", "children")
+
+
+def own_phrase(person: Person, reading: Reading, common: Mapping[str, Any]) -> NounPhrase | None:
+    """Return the phrase of a person or of a whole group; with "your" for those of the player without a name.
+
+    Args:
+        person: the person or group.
+        reading: the reading.
+        common: the texts that all plots of the language share.
+    """
+    build = group_phrase if person.is_group else person_phrase
+    phrase = build(person, reading.language)
+    line = common["members"].get("own")
+    if phrase is None or person.name or not line or not is_own(person, reading):
+        return phrase
+    return replace(phrase, bare=fill_phrase(line, {"one": phrase}) or phrase.bare, is_name=True)
+
+
 def is_same(person: Person, words: str) -> bool:
     """Return True if a person is meant by words, also in a short form of them."""
     own, other = person.role.casefold(), words.casefold()
@@ -190,7 +247,11 @@ def is_own(person: Person, reading: Reading) -> bool:
     """Return True if a possessive of the player is before a person in the text."""
     nouns = [noun for noun in (person.role, person.name) if noun]
     told = reading.goal.text.casefold() if reading.goal else ""
-    return any(is_marked(noun, reading, _OWN) or f"your {noun.casefold()}" in told for noun in nouns)
+    marks = (_OWN,) if person.side == AGAINST else (_OWN, _HAD)
+    return any(
+        f"your {noun.casefold()}" in told or any(is_marked(noun, reading, mark) for mark in marks)
+        for noun in nouns
+    )
 
 
 def is_marked(noun: str, reading: Reading, marks: Mapping[str, str]) -> bool:

@@ -12,7 +12,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.author.plots.addressing import address_words
 from peripety.author.plots.amounts import PlotClock, PlotStore, find_clock, find_scale, find_store
+from peripety.author.plots.elements import ELEMENTS, add_element_texts, add_elements
 from peripety.author.plots.noun_phrases import NounPhrase
 from peripety.author.plots.particulars import is_situation_first, list_counted, list_wishes
 from peripety.author.plots.phrases import (
@@ -36,7 +38,6 @@ from peripety.author.plots.plot import (
     find_top,
     gauge_path,
 )
-from peripety.author.plots.slots import address_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 _PRESSURES = (1.0, 0.9, 1.1, 0.8, 1.2, 0.7, 1.35, 0.6, 1.5)
 _EASIER = {"easy": 0.85, "hard": 1.15}
+_WITH_ELEMENTS = 1.15
+"""Factor of the pressure of a plot with elements, whose actions help it."""
 _RUNS = 256
 _PAR, _CURIOUS = (0.66, 0.93), (0.19, 0.45)
 _MIN_FAIL_RATE = 0.3
@@ -75,8 +78,12 @@ class PlotDocument:
         slots: Slots,
         choose: Callable[[str, int], int],
     ) -> None:
-        self._plot = plot
-        self._texts = texts
+        self._elements = [name for name in ELEMENTS if name in slots]
+        self._plot = add_elements(plot, self._elements)
+        self._texts = add_element_texts(texts, self._elements)
+        if (main := slots.get("main")) and plot.main:
+            told = {**self._texts["actions"][plot.main], "name": main, "act": main}
+            self._texts = {**self._texts, "actions": {**self._texts["actions"], plot.main: told}}
         self._common = texts["common"]
         self._reading = reading
         self._slots = slots
@@ -109,7 +116,7 @@ class PlotDocument:
             "opening": self._build_opening(),
         }
         tail = self._build_texts(clock, store, scale)
-        easier = _EASIER.get(self._reading.difficulty, 1.0)
+        easier = _EASIER.get(self._reading.difficulty, 1.0) * (_WITH_ELEMENTS if self._elements else 1.0)
         return calibrate_plot(
             lambda pressure: {
                 **head,
@@ -160,7 +167,9 @@ class PlotDocument:
         elif told and "own_goal" in self._slots:
             # The first part names the goal.
             told = str(self._slots["situation"])
-        player = fill_line("{player}", self._slots) or fill_line(self._common["role"], self._slots)
+        is_one = self._reading.role is None or not self._reading.role.is_plural
+        line = self._common["role"] if is_one else ""
+        player = fill_line("{player}", self._slots) or fill_line(line, self._slots)
         role = self._slots.get("role")
         named = role.bare.casefold() if isinstance(role, NounPhrase) else ""
         if told and told == player:
@@ -184,7 +193,11 @@ class PlotDocument:
         if "own_goal" not in self._slots and "unclear" in self._texts:
             parts.insert(-1, self._pick("unclear", self._texts["unclear"]))
         sides = [line for lines in self._common["sides"] if (line := fill_line(lines, self._slots))]
-        parts[-1] = str(self._common["space"]).join([parts[-1], *sides])
+        told_elements = [
+            self._pick(f"opening {name}", self._common["elements"][name]["opening"])
+            for name in self._elements
+        ]
+        parts[-1] = str(self._common["space"]).join([parts[-1], *sides, *told_elements])
         if not told:
             return "\n\n".join(parts)
         # Without a goal of their own, or with one that refers back to them, the words of the user come first.

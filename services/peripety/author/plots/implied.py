@@ -11,10 +11,11 @@ from dataclasses import replace
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
+from peripety.author.plots.addressing import address_words
 from peripety.author.plots.cast import group_phrase
 from peripety.author.plots.noun_phrases import NounPhrase, build_phrase, person_phrase
 from peripety.author.plots.phrases import fill_phrase, join_list
-from peripety.author.plots.slots import address_words, choose_supply
+from peripety.author.plots.slots import choose_supply
 from peripety.author.text_analysis.phrases import Goal, Phrase
 from peripety.author.text_analysis.sides import AGAINST
 from peripety.author.text_analysis.tagging import tag_words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.plots.cast import group_phrase, is_same
+from peripety.author.plots.cast import group_phrase, is_same, own_phrase
 from peripety.author.plots.noun_phrases import UNFIT, NounPhrase, build_phrase, person_phrase
 from peripety.author.plots.phrases import join_list
 from peripety.author.text_analysis.languages import clean_text
@@ -134,7 +134,8 @@ def fill_sides(reading: Reading, slots: Slots, common: Mapping[str, Any]) -> dic
     found: dict[str, NounPhrase] = {}
     left = [*_list_left(reading, slots)]
     for side, name in _SIDES.items():
-        phrases = [phrase for person, phrase in left if person.side == side]
+        people = [person for person, _ in left if person.side == side]
+        phrases = [phrase for one in people if (phrase := own_phrase(one, reading, common))]
         if len(phrases) == 1:
             found[name] = phrases[0]
         elif phrases:

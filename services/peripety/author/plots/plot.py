@@ -19,7 +19,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 
 PLAIN = "plain"
@@ -63,6 +63,7 @@ class Plot:
         losses: its loss conditions in short form.
         win: its win condition.
         solution: the ids of actions that a player who knows the truth takes; `$settle` is the right decision.
+        main: the id of the action that may have the words of the goal as its name; may be empty.
     """
 
     id: str
@@ -73,6 +74,7 @@ class Plot:
     losses: Sequence[Mapping[str, str]]
     win: str
     solution: Sequence[str]
+    main: str = ""
 
 
 @cache
@@ -94,6 +96,12 @@ def load_plot(plot_id: str) -> Plot:
 
 
 @cache
+def load_element_rules() -> Mapping[str, Any]:
+    """Return the rules of elements by id, and under `parts` the gauges of plots that their actions help."""
+    return _read("elements.json")
+
+
+@cache
 def load_texts(plot_id: str, language: str = DEFAULT_LANGUAGE) -> Mapping[str, Any]:
     """Return the texts of a plot, with the texts that all plots of the language share under `common`."""
     return {**_read(f"{language}/{plot_id}.json"), "common": _read(f"{language}/{_COMMON}")}
@@ -112,6 +120,25 @@ def list_languages() -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in _data().iterdir() if entry.is_dir()))
 
 
+VARIANTS = ("held", "carried", "choice", "trace", "crowd", "few")
+"""Conditions of a text under which a plot has other lines, in the order in which they are applied."""
+
+
+def apply_variants(texts: Mapping[str, Any], names: Collection[str]) -> Mapping[str, Any]:
+    """Return the texts of a plot with the lines of some of its variants, which are listed under `applied`.
+
+    Args:
+        texts: the texts of the plot.
+        names: the conditions that hold; those without a variant change nothing.
+    """
+    merged = dict(texts)
+    variants = merged.pop("variants", {})
+    applied = [one for one in VARIANTS if one in names and one in variants]
+    for name in applied:
+        merged = _merge(merged, variants[name])
+    return {**merged, "applied": applied}
+
+
 def _data() -> Any:
     return resources.files(__package__).joinpath("data")
 
@@ -123,17 +150,17 @@ def _read(name: str) -> dict[str, Any]:
     return _merge(_read(f"{name.rpartition('/')[0]}/{table.pop('extends')}.json".lstrip("/")), table)
 
 
-def _merge(base: dict[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table with the values of another one; tables inside are merged."""
-    return {
-        **base,
-        **{
-            key: _merge(base[key], value)
-            if isinstance(value, dict) and isinstance(base.get(key), dict)
-            else value
-            for key, value in changed.items()
-        },
-    }
+def _merge(base: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with the values of another one; tables inside are merged, and lists by place."""
+    return {**base, **{key: _merge_value(base.get(key), value) for key, value in changed.items()}}
+
+
+def _merge_value(old: Any, new: Any) -> Any:
+    if isinstance(new, dict) and isinstance(old, dict):
+        return _merge(old, new)
+    if isinstance(new, dict) and isinstance(old, list):
+        return [new.get(str(place), item) for place, item in enumerate(old)]
+    return new
 
 
 # --- rules as a specification writes them ---

@@ -6,7 +6,16 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.plots.cast import PERSONAL, assign_people, group_phrase, is_marked
+from peripety.author.plots.addressing import (
+    FIRST_PERSON,
+    address_player,
+    address_text,
+    is_of_third_person,
+    replace_words,
+    turn_third_person,
+)
+from peripety.author.plots.cast import PERSONAL, assign_people, group_phrase, is_few, is_marked
+from peripety.author.plots.elements import list_elements
 from peripety.author.plots.noun_phrases import (
     LONGEST_PHRASE,
     UNFIT,
@@ -16,7 +25,7 @@ from peripety.author.plots.noun_phrases import (
     person_phrase,
 )
 from peripety.author.plots.particulars import fill_sides, find_situation, list_wishes
-from peripety.author.plots.phrases import Slots, capitalize_sentences, fill_phrase
+from peripety.author.plots.phrases import Slots, fill_phrase
 from peripety.author.text_analysis.languages import clean_text
 from peripety.author.text_analysis.sides import AGAINST
 from peripety.author.text_analysis.tagging import tag_words
@@ -27,111 +36,13 @@ if TYPE_CHECKING:
 
     from peripety.author.text_analysis.reading import Deadline, Goal, Phrase, Reading
 
-_ADDRESS = {
-    "us to": "all of you to",
-    "i'm": "you are",
-    "i am": "you are",
-    "i was": "you were",
-    "i've": "you have",
-    "i'd": "you would",
-    "i'll": "you will",
-    "am i": "are you",
-    "i": "you",
-    "we're": "you are",
-    "we've": "you have",
-    "we'd": "you would",
-    "we'll": "you will",
-    "we": "you",
-    "me": "you",
-    "us": "you",
-    "my": "your",
-    "our": "your",
-    "mine": "yours",
-    "ours": "yours",
-    "myself": "yourself",
-    "ourselves": "yourselves",
-}
-_ADDRESS_WORD = re.compile(rf"\b({'|'.join(sorted(_ADDRESS, key=len, reverse=True))})\b", re.IGNORECASE)
-_ARTICLE_BEFORE = re.compile(r"(?i)\b(?:an?|the|this|that|old|new|his|her|their|my|our)\s$")
-_CAPITAL_WORD = re.compile(r"\b(?:US|I{2,}|IV)\b")
-_LEVEL = r"(?:very |really |quite )?(?:hard|difficult|tough|easy|normal)(?:er)?"
-_REQUEST = re.compile(
-    r"(?i)(?:(?:please|let me|let us|write|make me|create|give me|idk|surprise me)\b"
-    r"|i want an? (?:game|story|scenario)\b"
-    rf"|(?:make it|it should be) {_LEVEL}(?:,? please)?\W*$|{_LEVEL}(?: mode)?(?:,? please)?\W*$)"
-)
-_REQUEST_LEAD = re.compile(
-    r"(?i)^(?:please )?(?:(?:can|could) you )?(?:"
-    r"(?:(?:write|make|create|tell|generate|give)(?: me| us)?|i(?: want|\u2019d like|'d like)(?: to play)?)"
-    r" an? (?:[\w-]+ ){0,2}?(?:story|game|scenario|adventure|tale)|(?:something|an? (?:story|game|scenario)))"
-    r" (?:where|in which|about|with)\s+"
-    r"|^(?:por favor,? )?(?:escr\u00edbeme|escribe|hazme|haz|cr\u00e9ame|crea|quiero) una? "
-    r"(?:historia|juego|aventura|cuento) (?:sobre|con|donde|en (?:el|la) que|de)\s+"
-    r"|^(?:bitte )?(?:schreib\w*|mach\w*|erstell\w*|ich (?:will|m\u00f6chte))(?: mir)?(?: bitte)? eine?n? "
-    r"(?:geschichte|spiel|abenteuer) (?:\u00fcber|mit|von|\u00fcber)\s+"
-    r"|^\u8bf7?(?:\u5e2e\u6211|\u7ed9\u6211)(?:\u5199\u4e00?[\u4e2a\u6bb5]|\u8bb2\u4e00?\u4e2a)?(?:\u5173\u4e8e)?"
-)
-"""Words of a request before the text of a story."""
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-_ACTOR = re.compile(
-    r"(?i)(play as )?(an? [^,.;]{3,48}?)(?:, led by (?:you|me|us),)? (?:(that|who) )?"
-    r"(must|has to|needs to|wants to|tries to)\b"
-)
 _RELATIVE = re.compile(
     r" (?:that|which) (?:the|my|our|his|her|their|an?|they|he|she|we|i|has|have|is|are|was)\b"
 )
-_DUTY = re.compile(r"(?i)\b(?:must|has to|needs to|wants to|tries to|should)\s*$")
-_YOU = re.compile(r"(?i)\byou\b")
-_LED_BY = re.compile(r"(?i)\bled by (?:you|me|us)\b")
-_ACTING = {"has to": "have to", "needs to": "need to", "wants to": "want to", "tries to": "try to"}
 _PLAYER = re.compile(r"(?:^|[.;,:] )(?:You are (an? .+?)(?=,| who | that | and |[.;])|As (an? .+?),? you\b)")
-_THIRD_PERSON = re.compile(r"\b(?:his|her|its|their)\b(?= [a-z])")
 _OWN_OBJECT = re.compile(
     r"^(\w+(?: \w+)?) you\b(?=$| (?:alive|safe|together|home|out|through|all|both|going|fed|warm))"
 )
-
-
-def address_player(text: str) -> str:
-    """Return an English text about its writer as one about "you", without requests for a text or a game."""
-
-    def turn(found: re.Match[str]) -> str:
-        is_noun = found[0].casefold() == "mine" and _ARTICLE_BEFORE.search(found.string[: found.start()])
-        return found[0] if is_noun or _CAPITAL_WORD.fullmatch(found[0]) else _ADDRESS[found[0].casefold()]
-
-    plain = " ".join(address_actor(text).replace("\u2019", "'").split())
-    kept = [one for one in _SENTENCE_END.split(plain) if one and not _REQUEST.match(one)]
-    turned = capitalize_sentences(_ADDRESS_WORD.sub(turn, " ".join(kept))).replace("'", "\u2019")
-    return turned if not turned or turned.endswith((".", "!", "?")) else f"{turned}."
-
-
-def address_actor(text: str) -> str:
-    """Return a text without the words of a request before it.
-
-    An English text whose first subject is the player, such as "A clerk has to ...", is about "you".
-    """
-    told = _REQUEST_LEAD.sub("", text, count=1)
-    found = _ACTOR.match(told.lstrip())
-    if found is None:
-        return told
-    _, actor, link, verb = found.groups()
-    act = verb if link else _ACTING.get(verb, verb)
-    start = f"You are {actor[0].lower()}{actor[1:]}{f' {link}' if link else ', and you'} {act}"
-    first, *rest = _SENTENCE_END.split(told.lstrip()[found.end() :], maxsplit=1)
-    return " ".join([start + _turn_third_person(first), *rest])
-
-
-def _turn_third_person(text: str) -> str:
-    """Return a text about the player in the third person with "your" for the first possessive."""
-    first = _THIRD_PERSON.search(text)
-    return re.sub(rf"\b{first[0]}\b(?= [a-z])", "your", text) if first else text
-
-
-def address_words(text: str) -> str:
-    """Return words of an English text about its writer as words about "you", with a small first letter."""
-    turned = address_player(text).removesuffix(".")
-    return turned[:1].lower() + turned[1:]
-
-
 _LONGEST_TEXT = 700
 _SHORTEST_TITLE = 6
 _BARE_GOAL = 2
@@ -164,8 +75,12 @@ _CONSUMED = frozenset({"food", "substance"})
 """Classes of what is used up, also where the text gives no amount of it."""
 _NO_SUPPLIES = frozenset({"animal", *PERSONAL})
 """Classes of what is alive: it is not spent."""
+_TRACES = frozenset({"artifact", "communication", "possession", "substance", "food", "animal", "plant"})
+"""Classes of things that a question may be about."""
 _THINGS = frozenset({"artifact", "group", "location"})
 _LONGEST_WISH = 24
+_LONGEST_ACT = 40
+"""The most characters of the words of a goal in the name of an action."""
 _NEAR = 3
 """The number of words between a thing and a word that describes it."""
 _NO_THINGS = PERSONAL | {"time", _MONEY}
@@ -188,12 +103,6 @@ _LEFT_OPEN = {
     "de": ("und", "oder", "zu", "mit"),
     "en": ("or", "and", "to", "of", "with", "the", "a", "at", "in", "on", "for", "by", "from", "before"),
 }
-_FIRST_PERSON = {
-    "es": re.compile(
-        r"(?i)\b(?:soy|estoy|tengo|quiero|debo|puedo|mis?|me|nos|nuestr\w+|somos|tenemos|queremos|yo)\b"
-    ),
-    "de": re.compile(r"(?i)\b(?:ich|mich|mir|wir|uns|mein\w*|unser\w*)\b"),
-}
 _AMOUNT_TAIL = re.compile(
     r"\s+(?:in|with|for|within|before|by|at|from|con|en|mit|f\u00fcr)?\s*[^\s,]*[\d$\u20ac\u00a3].*$"
 )
@@ -209,7 +118,7 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
     """
     common = texts["common"]
     language = common["language"]
-    defaults = {**common["defaults"], **texts.get("defaults", {})}
+    defaults = _find_defaults(reading, texts)
     taken: set[str] = set()
     slots: dict[str, NounPhrase | str] = {}
 
@@ -226,13 +135,13 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         return replace(phrase, language=language, is_name=phrase.is_name or not common["has_articles"])
 
     goal = reading.goal
-    is_rescue = bool(texts.get("danger_is_person"))
+    may_be_person = bool(texts.get("danger_is_person") or texts.get("object_is_held"))
     for name, person in assign_people(reading, texts, quotes=quotes):
         put(name, [person])
     is_thing = (
         goal is not None
         and goal.object is not None
-        and (goal.object.sense not in _NO_THINGS or (is_rescue and goal.object.sense in PERSONAL))
+        and (goal.object.sense not in _NO_THINGS or (may_be_person and goal.object.sense in PERSONAL))
         and goal.object.sense not in texts.get("unfit_objects", ())
         and not _is_awaited(goal, reading)
         and not _is_averted(goal, reading)
@@ -274,10 +183,31 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
     if texts.get("object_is_place"):
         put("object", _rank_targets(reading, goals, places))
     else:
-        put("object", [*goals, *places, *owned])
+        worn = [build_phrase(thing, reading.language) for thing in reading.worn]
+        put("object", [*goals, *places, *(worn if texts.get("object_is_own") else ()), *owned])
     put("place", places)
     slots |= _collect_texts(reading, texts, slots, quotes=quotes)
-    return slots if quotes else {**slots, **fill_sides(reading, slots, common)}
+    return slots if quotes else _add_particulars(slots, reading, texts)
+
+
+def _find_defaults(reading: Reading, texts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the default words of a plot, with those for a player who is alone."""
+    common = texts["common"]
+    alone = common.get("alone")
+    is_alone = alone and is_few(reading) and re.search(alone["words"], reading.text)
+    return {**common["defaults"], **texts.get("defaults", {}), **(alone["defaults"] if is_alone else {})}
+
+
+def _add_particulars(
+    slots: dict[str, NounPhrase | str], reading: Reading, texts: Mapping[str, Any]
+) -> dict[str, NounPhrase | str]:
+    """Return slots with the words of variants, the elements, and the persons without a part."""
+    common = texts["common"]
+    used = [_PARTICULARS[name] for name in texts.get("applied", ()) if name in _PARTICULARS]
+    words = _particular_words(reading, common)
+    slots = {**slots, **{name: words[name] for name in used if name in words}}
+    slots |= dict(list_elements(reading, slots, common))
+    return {**slots, **fill_sides(reading, slots, common)}
 
 
 def _wish_phrase(reading: Reading, common: Mapping[str, Any]) -> NounPhrase | None:
@@ -415,13 +345,14 @@ def _collect_texts(
     if len(told) > _LONGEST_TEXT or "{" in told:
         told = ""
     role = person_phrase(reading.role, common["language"]) if reading.role is not None else None
-    addressed = common["own_words"].format(told) if told and quotes else _address(told, common)
-    situation = addressed if quotes or not told else _address(find_situation(reading), common)
+    addressed = common["own_words"].format(told) if told and quotes else address_text(told, common)
+    situation = addressed if quotes or not told else address_text(find_situation(reading), common)
     found = {
         "role": role if role and not role.is_name else None,
         "player": _describe_player(addressed) if common["language"] == "en" else "",
         "goal": own_goal or fill_phrase(str(texts["goal"]), slots) or "",
         "own_goal": own_goal,
+        "main": "" if quotes or not own_goal else _shorten_act(own_goal, reading),
         "told": addressed,
         "situation": situation,
         "headline": "" if quotes else _find_headline(addressed),
@@ -465,30 +396,6 @@ def _find_headline(text: str) -> str:
     return clause if _SHORTEST_TITLE <= len(clause) <= 2 * LONGEST_PHRASE else ""
 
 
-def _address(text: str, common: Mapping[str, Any]) -> str:
-    """Return a text of the user as one about the player; in quotation marks if its verbs cannot be turned."""
-    language = common["language"]
-    if language == "en":
-        return address_player(text)
-    if language in _FIRST_PERSON:
-        if text and _FIRST_PERSON[language].search(text):
-            return str(common["own_words"].format(text))
-        return (
-            capitalize_sentences(text)
-            if not text or text.endswith((".", "!", "?"))
-            else f"{capitalize_sentences(text)}."
-        )
-    return _address_words(text, common)
-
-
-def _address_words(text: str, common: Mapping[str, Any]) -> str:
-    """Return a text with the words about the writer replaced by those about the player."""
-    edge = r"\b" if common["has_articles"] else ""
-    for own, addressed in common["address"].items():
-        text = re.sub(rf"{edge}{own}{edge}", addressed, text)
-    return text
-
-
 def _goal_text(reading: Reading, common: Mapping[str, Any], *, quotes: bool) -> str:
     """Return the goal as an infinitive, addressed to the player; empty if no goal fits."""
     goal = reading.goal
@@ -513,15 +420,78 @@ def _goal_text(reading: Reading, common: Mapping[str, Any], *, quotes: bool) -> 
     if is_bare or len(text) > 2 * LONGEST_PHRASE or UNFIT.search(text):
         # A bare verb is too short for a goal.
         return ""
-    turned = address_player(text) if language == "en" else _address_words(text, common)
+    turned = address_player(text) if language == "en" else replace_words(text, common)
     turned = turned.removesuffix(".")
     # An act of the player on all of "us" is about the others, too.
     turned = _OWN_OBJECT.sub(r"\1 everyone", turned) if language == "en" else turned
-    if language == "en" and goal.object is not None and _is_of_third_person(reading.text, goal.text):
-        turned = _turn_third_person(turned)
+    if language == "en" and goal.object is not None and is_of_third_person(reading.text, goal.text):
+        turned = turn_third_person(turned)
     if language == "de" and _starts_with_noun(turned):
         return turned
     return turned[:1].lower() + turned[1:]
+
+
+def find_variants(reading: Reading, texts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the conditions of a reading under which a plot has other lines.
+
+    Args:
+        reading: the reading.
+        texts: the texts of the plot.
+    """
+    goal = reading.goal.object if reading.goal else None
+    unfit = {*texts.get("unfit_objects", ()), *PERSONAL}
+    if goal is not None and goal.sense in unfit and build_phrase(goal, reading.language) is not None:
+        yield "held"
+    if goal is not None and goal.is_plural and goal.sense in PERSONAL:
+        yield "crowd"
+    if is_few(reading):
+        yield "few"
+    words = _particular_words(reading, texts["common"])
+    yield from (name for name, slot in _PARTICULARS.items() if slot in words)
+
+
+_PARTICULARS = {"carried": "cargo", "choice": "choice", "trace": "trace"}
+"""The slot whose words are the condition of a variant."""
+
+
+def _particular_words(reading: Reading, common: Mapping[str, Any]) -> dict[str, NounPhrase | str]:
+    """Return what a goal takes along, the act that it decides, and the thing that its question is about."""
+    found: dict[str, NounPhrase | str | None] = {}
+    grammar, goal = load_grammars().get(reading.language), reading.goal
+    if grammar is None or goal is None:
+        return {}
+    if goal.object is not None and goal.verb in grammar.words("goals", "carrying"):
+        found["cargo"] = _target_phrase(goal.object, reading, common)
+    pattern = common["implied"].get("whether")
+    if pattern and (told := re.search(pattern, goal.text)):
+        found["choice"] = _cut_act(address_text(told["act"], common).rstrip("."), reading)
+    things = (one for one in reading.others if one.sense in _TRACES)
+    found["trace"] = next((phrase for one in things if (phrase := build_phrase(one, reading.language))), None)
+    return {name: words for name, words in found.items() if words}
+
+
+def _shorten_act(goal: str, reading: Reading) -> str:
+    """Return the words of a goal that takes more than one try, for an action; empty for another goal."""
+    grammar = load_grammars()[reading.language]
+    if reading.goal is None or reading.goal.verb not in grammar.words("goals", "lasting"):
+        return ""
+    return _cut_act(goal, reading)
+
+
+def _cut_act(goal: str, reading: Reading) -> str:
+    """Return the words of an act without times and circumstances; empty if they do not fit into a name."""
+    grammar = load_grammars()[reading.language]
+    goal = goal[:1].lower() + goal[1:] if reading.language == "en" else goal
+    if reading.language == "zh":
+        act = re.split("[\uff0c\uff1b]|\u76f4\u5230", goal)[0]
+        return act if 1 < len(act) <= _LONGEST_ACT else ""
+    stops = grammar.words("goals", "until")
+    words = goal.split()
+    end = next(
+        (place for place, word in enumerate(words) if place > 1 and word.strip(",") in stops), len(words)
+    )
+    act = " ".join(words[:end]).strip(" ,.")
+    return act if end > 1 and len(act) <= _LONGEST_ACT and not UNFIT.search(act) else ""
 
 
 def _shorten_goal(text: str) -> str:
@@ -530,14 +500,6 @@ def _shorten_goal(text: str) -> str:
     is_long = len(plain) > LONGEST_PHRASE or UNFIT.search(plain)
     # The clause is in the situation, too.
     return _RELATIVE.split(plain, maxsplit=1)[0] if is_long else plain
-
-
-def _is_of_third_person(text: str, goal: str) -> bool:
-    """Return True if the player is a third person in the sentence of an English goal: "a group must ..."."""
-    before, found, _ = text.partition(goal)
-    subject = _LED_BY.sub("", _SENTENCE_END.split(before)[-1])
-    has_duty = _DUTY.search(subject) is not None
-    return bool(found) and has_duty and not _ADDRESS_WORD.search(subject) and not _YOU.search(subject)
 
 
 def _starts_with_noun(text: str) -> bool:
@@ -568,7 +530,7 @@ def _until(reading: Reading, common: Mapping[str, Any]) -> str:
         text = found[0] if found else text
         text = address_player(text)
         text = text[:1].lower() + text[1:].removesuffix(".")
-    is_own = language in _FIRST_PERSON and _FIRST_PERSON[language].search(text)
+    is_own = language in FIRST_PERSON and FIRST_PERSON[language].search(text)
     is_fit = (
         re.fullmatch(common["until"]["words"], text)
         and len(text) <= LONGEST_PHRASE

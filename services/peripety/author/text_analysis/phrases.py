@@ -63,6 +63,7 @@ class Person:
         wish: the verb phrase of what the person wants to do or to be done, such as "turn back".
         refusal: the verb phrase of what the person refuses to do.
         doubts: True if the person contradicts the player, or has another wish.
+        leaves: True if the person may leave the player.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Person:
     wish: str = ""
     doubts: bool = False
     refusal: str = ""
+    leaves: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ _TITLE_STOP = re.compile(r"\b(Mr|Mrs|Ms|Dr|St|Prof)\.(?= )")
 _OPPOSED = ("take", "stop")
 """Patterns whose goal is about a thing of an opponent."""
 _TANGIBLE = ("artifact", "possession", "location", "object", "animal", "substance", "food", "plant", "")
+_KEPT = ("artifact", "possession", "location", "group")
 _ENGLISH_SHARE, _HAN_SHARE = 0.6, 0.3
 
 PATTERNS = (
@@ -71,6 +72,8 @@ class Reading:
         pattern_scores: the score of each pattern with one, rounded.
         unread: the phrases that are not understood.
         others: the noun phrases among them.
+        worn: the things in a bad state, such as "the old thing" or "the thing is broken".
+        charges: the animals in need; a person in need is among the people.
     """
 
     text: str
@@ -88,6 +91,8 @@ class Reading:
     pattern_scores: Mapping[str, float] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
     others: tuple[Phrase, ...] = ()
+    worn: tuple[Phrase, ...] = ()
+    charges: tuple[Phrase, ...] = ()
 
 
 def read_text(text: str) -> Reading:
@@ -174,6 +179,8 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         if scores or main
         else _split_plain(visible),
         others=tuple(chunk.to_phrase() for chunk in things.unread),
+        worn=tuple(chunk.to_phrase() for chunk in things.worn),
+        charges=tuple(chunk.to_phrase() for chunk in things.charges),
     )
 
 
@@ -227,6 +234,14 @@ def _favour_object(scores: dict[str, float], main: Aim | None, causing: frozense
     if is_caused and main is not None and main.goal.object and main.goal.object.sense in ("person", "group"):
         # "Get a person to act" is about the person.
         scores["win_over"] = max(scores.values(), default=0.0) + _CUE
+    target = main.goal.object if main is not None else None
+    if (
+        target is not None
+        and target.sense in _KEPT
+        and scores.get("save", 0.0) == max(scores.values(), default=1)
+    ):
+        # A thing is saved by holding out for it.
+        scores["hold_out"] = scores.get("hold_out", 0.0) + scores.pop("save")
     if main is not None and main.goal.object is not None and scores.get("win_over") == scores.get("take"):
         favoured = "take" if main.goal.object.sense in _TANGIBLE else "win_over"
         if scores.get(favoured):

@@ -1,4 +1,6 @@
-"""Sides and wishes of the persons of a text: against the player, absent, or in no state to help.
+"""Sides and wishes of the persons of a text, and things that do not work.
+
+A person is against the player, absent, or in no state to help.
 
 The rows of `sides` in `reading.toml` name the words around a person, with `_` for the person. The words of a
 row are in this order in one clause; the last one before the person is the word right before it. A person is
@@ -23,6 +25,8 @@ AGAINST, ABSENT, UNABLE = "against", "absent", "unable"
 
 _PERSON = "_"
 _LONGEST_WISH = 48
+_FAULT_REACH = 5
+"""The number of words after a thing that may mean that it does not work."""
 _REACH = 8
 """The number of words before or after a person that a row may use."""
 
@@ -45,7 +49,8 @@ def find_side(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> str:
     before, after, lead = _read_around(chunk, words)
     is_leaving = _wishes_to_move(chunk, words, grammar)
     is_thought = bool(after) and after[0].low in grammar.words("goals", "weak")
-    for side in (AGAINST, ABSENT, UNABLE):
+    # A refusal to eat is a need, and is not against the player.
+    for side in (UNABLE, AGAINST, ABSENT):
         for row in grammar.rows("sides").get(side, ()):
             place = row.index(_PERSON)
             if (is_leaving if side == AGAINST else is_thought) and row[place + 1 :]:
@@ -55,10 +60,31 @@ def find_side(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> str:
     return ""
 
 
-def has_doubts(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bool:
-    """Return True if a person contradicts the player in the text."""
+def is_faulty(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bool:
+    """Return True if the words after a phrase mean that it does not work."""
+    clause: list[Word] = []
+    for word in words[chunk.end : chunk.end + _FAULT_REACH]:
+        if word.tag in ("end", "mark", "conj"):
+            break
+        clause.append(word)
+    spoken = [word for word in clause if word.tag not in ("adv", "det")]
+    bad = grammar.words("things", "faulty")
+    if spoken and spoken[0].tag == "be" and any(word.low in bad for word in spoken):
+        return True
+    return any(starts_with(spoken, row) for row in grammar.rows("things_failing").get("rows", ()))
+
+
+def is_idiom(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bool:
+    """Return True for the noun of an idiom of two prepositions, such as "out of order"."""
+    before = words[max(chunk.start - 2, 0) : chunk.start]
+    idioms = grammar.words("things", "idioms")
+    return chunk.head.low in idioms and len(before) > 1 and all(word.tag == "prep" for word in before)
+
+
+def has_doubts(chunk: Chunk, words: Sequence[Word], grammar: Grammar, kind: str = "doubting") -> bool:
+    """Return True if a person contradicts the player in the text; with `leaving`, if it may leave."""
     before, after, lead = _read_around(chunk, words)
-    rows = ((row, row.index(_PERSON)) for row in grammar.rows("sides").get("doubting", ()))
+    rows = ((row, row.index(_PERSON)) for row in grammar.rows("sides").get(kind, ()))
     return any(
         _ends_with(before, row[:place], lead) and _contains(after, row[place + 1 :]) for row, place in rows
     )
@@ -121,8 +147,8 @@ def find_wish(chunk: Chunk, words: Sequence[Word], grammar: Grammar, rows: str =
     after = _skip_mark(words[chunk.end :])
     seen = grammar.pairs("perspective", "words")
     for row in grammar.rows("sides").get(rows, ()):
-        lead = 1 if after and after[0].tag == "adv" and not _starts(after, row) else 0
-        if not _starts(after[lead:], row):
+        lead = 1 if after and after[0].tag == "adv" and not starts_with(after, row) else 0
+        if not starts_with(after[lead:], row):
             continue
         told = [*takewhile(lambda word: not _ends_wish(word, grammar), after[lead + len(row) :])]
         while told and told[-1].tag in ("prep", "det", "poss", "adj", "conj"):
@@ -142,7 +168,7 @@ def _wishes_to_move(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bo
     return bool(verb) and "verb.motion" in find_classes(verb)[:1]
 
 
-def _starts(words: Sequence[Word], row: Sequence[str]) -> bool:
+def starts_with(words: Sequence[Word], row: Sequence[str]) -> bool:
     """Return True if a text starts with the words of a row."""
     return len(words) >= len(row) and all(map(_is_word, words, row))
 
@@ -179,5 +205,5 @@ def _contains(words: Sequence[Word], row: Sequence[str]) -> bool:
 
 
 def _is_word(word: Word, wanted: str) -> bool:
-    kind = {"not": "neg", "be": "be"}.get(wanted)
+    kind = {"not": "neg", "be": "be", "have": "have"}.get(wanted)
     return wanted in (word.lemma.casefold(), word.low) or (kind is not None and word.tag == kind)

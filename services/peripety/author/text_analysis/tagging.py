@@ -106,6 +106,9 @@ class _EnglishTagger:
     def _find_lemma(self, kind: str) -> str:
         """Return the lemma that the word can have in a kind; empty if it cannot have it."""
         lemmas = find_lemmas(self._word.low, "en")
+        if kind == "noun" and self._word.low.endswith("s") and self._rank("noun", lemmas[-1]) == 0:
+            # The plural of a noun may be a noun of its own in the table.
+            return lemmas[-1]
         return next((lemma for lemma in lemmas if self._rank(kind, lemma) < _NEVER), "")
 
     def _strip_ending(self) -> str:

@@ -6,7 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.author.text_analysis.phrases import Chunk, Person
-from peripety.author.text_analysis.sides import ABSENT, AGAINST, find_side, find_wish, has_doubts, is_own
+from peripety.author.text_analysis.sides import (
+    ABSENT,
+    AGAINST,
+    UNABLE,
+    find_side,
+    find_wish,
+    has_doubts,
+    is_faulty,
+    is_idiom,
+    is_own,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +40,10 @@ _PLACE = ("artifact.place", "location", "object", "group.people")
 _HARM = ("phenomenon.weather", "event.harm", "state.harm", "act.harm")
 _PERSONAL = tuple((name,) for name in ("communication", "cognition", "emotion", "social", "possession"))
 _NEAR = 2
+_REPAIRED = frozenset(
+    {"artifact", "object", "possession", "process", "body", "communication", "quantity", "substance"}
+)
+"""Classes of things that can be in a bad state; the class of a thing may be that of another sense."""
 
 
 class ThingReader:
@@ -53,12 +67,14 @@ class ThingReader:
         self.supplies: list[Chunk] = []
         self.dangers: list[Chunk] = []
         self.unread: list[Chunk] = []
+        self.worn: list[Chunk] = []
+        self.charges: list[Chunk] = []
         for chunk in chunks:
             self._sort(chunk)
 
     def _sort(self, chunk: Chunk) -> None:
         owned = self._role.of if self._role is not None and self._grammar.code != "en" else None
-        if chunk is self._role or chunk is owned:
+        if chunk is self._role or chunk is owned or is_idiom(chunk, self._words, self._grammar):
             return
         if self._is_time(chunk) and not self._must_not_know(chunk):
             self._add_season(chunk)
@@ -71,9 +87,18 @@ class ThingReader:
             self._sort_thing(chunk)
 
     def _sort_thing(self, chunk: Chunk) -> None:
+        is_worn = self._is_worn(chunk)
+        if is_worn:
+            self._add(self.worn, chunk)
+        elif chunk.is_first_class("animal") and find_side(chunk, self._words, self._grammar) == UNABLE:
+            self._add(self.charges, chunk)
         if self._is_measured(chunk):
             self._add(self.supplies, chunk)
-        elif self._threatens(chunk) and (chunk.is_first_class(*_HARM) or not self._is_scarce(chunk)):
+        elif (
+            not is_worn
+            and self._threatens(chunk)
+            and (chunk.is_first_class(*_HARM) or not self._is_scarce(chunk))
+        ):
             self._add(self.dangers, chunk)
         elif self._is_supply(chunk):
             self._add(self.supplies, chunk)
@@ -85,6 +110,21 @@ class ThingReader:
             and chunk.head.lemma not in self._grammar.words("people", "vague")
         ):
             self.unread.append(chunk)
+
+    def _is_worn(self, chunk: Chunk) -> bool:
+        """Return True for a thing in a bad state: "the old thing", "the thing is broken", "it has failed"."""
+        kind = chunk.sense.partition(".")[0]
+        if not chunk.nouns or (chunk.classes and kind not in _REPAIRED):
+            # A broken thing is not a person, whatever the first sense of its noun.
+            return (
+                kind == "person"
+                and not self._is_person(chunk)
+                and is_faulty(chunk, self._words, self._grammar)
+            )
+        bad = self._grammar.words("things", "faulty")
+        if any(word.low in bad | self._grammar.words("things", "aged") for word in chunk.adjectives):
+            return True
+        return is_faulty(chunk, self._words, self._grammar)
 
     def _add(self, row: list[Chunk], chunk: Chunk) -> None:
         if not any(each.head.lemma == chunk.head.lemma and each.name == chunk.name for each in row):
@@ -131,7 +171,9 @@ class ThingReader:
         if self._grammar.verbs_last and is_bare and chunk.is_after("be"):
             # An event that takes place, or what a person before it is.
             return False
-        return head.lemma not in self._grammar.words("people", "vague") and self._is_person_noun(chunk)
+        is_broken = self._grammar.code == "en" and is_faulty(chunk, self._words, self._grammar)
+        is_vague = head.lemma in self._grammar.words("people", "vague")
+        return not is_vague and not is_broken and self._is_person_noun(chunk)
 
     def _is_person_noun(self, chunk: Chunk) -> bool:
         head = chunk.head
@@ -150,10 +192,13 @@ class ThingReader:
             return not self._is_after_place(chunk) and acts
         if self._is_naming(self._word(chunk.end)):
             return not head.classes
-        return self._is_like_person(chunk)
+        is_foe = chunk.is_first_class("group") and find_side(chunk, self._words, self._grammar) == AGAINST
+        return is_foe or self._is_like_person(chunk)
 
     def _is_group(self, chunk: Chunk) -> bool:
         """Return True if a noun of groups means persons here."""
+        if chunk.of is not None and chunk.of.is_first_class("animal"):
+            return False
         if self._grammar.code == "en" and chunk.has_class("artifact", "plant", "object"):
             # A thing by its other sense is a group only if it does what persons do.
             return self._does(chunk)
@@ -262,7 +307,9 @@ class ThingReader:
         wish = find_wish(chunk, self._words, self._grammar)
         doubts = bool(wish) or has_doubts(chunk, self._words, self._grammar)
         refusal = find_wish(chunk, self._words, self._grammar, rows="refusing")
-        person = Person(name, role, group, count, side, chunk.is_plural, wish, doubts, refusal)
+        is_leaving = wish.partition(" ")[0] in self._grammar.words("goals", "parting")
+        leaves = is_leaving or has_doubts(chunk, self._words, self._grammar, "leaving")
+        person = Person(name, role, group, count, side, chunk.is_plural, wish, doubts, refusal, leaves)
         if self._role is not None and not name and self._role.nouns and role == self._role.head.lemma:
             return
         for place, other in enumerate(self.people):
@@ -277,6 +324,7 @@ class ThingReader:
                     other.wish or wish,
                     other.doubts or doubts,
                     other.refusal or refusal,
+                    other.leaves or leaves,
                 )
                 return
         self.people.append(person)
@@ -568,7 +616,7 @@ class ThingReader:
 
     def _is_place(self, chunk: Chunk) -> bool:
         unnamed = self._grammar.words("things", "vague") | self._grammar.words("people", "vague")
-        if chunk.head.lemma in unnamed:
+        if chunk.head.lemma in unnamed or (chunk.of is not None and chunk.of.is_first_class("animal")):
             return False
         after_place = self._is_after_place(chunk)
         natural = chunk.is_first_class("object") and not after_place

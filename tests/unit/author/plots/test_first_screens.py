@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from peripety.author.narration import narrate
+from peripety.author.plots.addressing import address_player
 from peripety.author.plots.beats import Scene, recognize_plot
 from peripety.author.plots.noun_phrases import NounPhrase, parse_definite
 from peripety.author.plots.particulars import find_situation, list_details
 from peripety.author.plots.plot import PLAIN, load_texts
-from peripety.author.plots.slots import address_player, collect_slots
+from peripety.author.plots.slots import collect_slots
 from peripety.author.spec_author import author_from_text
 from peripety.author.text_analysis.reading import Reading, read_text
 from support.author_plots import scenario_of

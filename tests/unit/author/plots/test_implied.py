@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from peripety.author.plots.addressing import address_actor
 from peripety.author.plots.implied import imply_goal
 from peripety.author.plots.plot import PLAIN, load_texts
-from peripety.author.plots.slots import address_actor, collect_slots
+from peripety.author.plots.slots import collect_slots
 from peripety.author.text_analysis.reading import Reading, read_text
 from support.repo.repository import ROOT
 

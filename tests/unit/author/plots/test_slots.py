@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.author.plots.addressing import address_player
 from peripety.author.plots.noun_phrases import NounPhrase, parse_definite
 from peripety.author.plots.phrases import fill_line
 from peripety.author.plots.plot import load_texts
-from peripety.author.plots.slots import address_player, choose_supply, collect_slots
+from peripety.author.plots.slots import choose_supply, collect_slots
 from peripety.author.text_analysis.reading import Amount, Goal, Person, Phrase, Reading
 
 if TYPE_CHECKING:

@@ -35,7 +35,9 @@ def strings(value: Any) -> Iterator[str]:
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from (
-                strings(item) if key not in {"from", "unfit_objects", "someone", "either", "question"} else ()
+                strings(item)
+                if key not in {"from", "unfit_objects", "someone", "either", "question", "whether", "words"}
+                else ()
             )
     elif isinstance(value, list):
         for item in value:
