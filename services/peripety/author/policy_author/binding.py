@@ -45,6 +45,7 @@ _ANNOTATIONS = {
 }
 _MEASURES = frozenset({"long"})
 _WORDS = {"WORD", "APPROVE", "ASK"}
+_GIVEN = frozenset({"given", "set", "present", "specified", "stated", "attached"})
 _USERS = frozenset({"user", "users"})
 _HOLDS = frozenset({"hold", "holds"})
 _MARKS = {"DETERMINER", "QUANTIFIER", "EITHER"}
@@ -402,7 +403,8 @@ class Vocabulary:
         if phrase.preposition == "WITH" and (present := _bind_presence(phrase, said, tool)) is not None:
             return present
         if phrase.is_test:
-            return _bind_choice(phrase, words, tool)
+            given = None if phrase.preposition else _bind_given(phrase, words, tool)
+            return given or _bind_choice(phrase, words, tool)
         if kinds <= {"EVERYONE"} or kinds <= {"ANYWHERE"} or kinds <= {"ANYTHING"}:
             return True
         if not words or kinds - {"WORD", *_JOINS, *_MARKS}:
@@ -616,6 +618,16 @@ def _bind_presence(phrase: Phrase, said: frozenset[str], tool: DescribedTool) ->
     if len(named) != 1 or named[0].name in tool.required:
         return None
     return Test("presence", (named[0].name,))
+
+
+def _bind_given(phrase: Phrase, words: Sequence[str], tool: DescribedTool) -> Test | None:
+    """Return the test for "if a reason is given": an optional argument that is set. None for other words."""
+    *names, last = words
+    if last.casefold() not in _GIVEN or not names or phrase.tokens[-1].text != last:
+        return None
+    if _test_of_word(tool, last) is not None:
+        return None
+    return _bind_presence(Phrase("WITH", phrase.tokens[:-1]), word_stems(names), tool)
 
 
 def _choice_words(words: Sequence[str], tool: DescribedTool) -> list[str]:

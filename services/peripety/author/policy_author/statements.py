@@ -174,6 +174,13 @@ def _read_passive_not(statement: Derivation, before: ClauseMeaning | None) -> Cl
     return _apply_posts(ClauseMeaning(Effect.FORBID, crossed, subjects=groups), statement, None)
 
 
+def _read_passive_never(statement: Derivation, before: ClauseMeaning | None) -> ClauseMeaning:
+    """Read "items are never moved"; "items are not moved" may describe them."""
+    if not any(one.kind == "NOT" and one.text.casefold() == "never" for one in statement.tokens):
+        raise NotFollowedError(join_text(statement.tokens))
+    return _read_passive_not(statement, before)
+
+
 def _read_middle(statement: Derivation, before: ClauseMeaning | None) -> ClauseMeaning:
     """Read an active verb whose subject is its object: "no job may run on Fridays"."""
     phrase = first_part(statement, "phrase")
@@ -287,13 +294,15 @@ def _read_banned(statement: Derivation, before: ClauseMeaning | None) -> ClauseM
 
 
 def _read_lacking(statement: Derivation, before: ClauseMeaning | None) -> ClauseMeaning:
-    """Read "items must not have more than 5 parts"."""
+    """Read "items must not have more than 5 parts" and "items must not have parts"."""
     groups, is_negative, is_only = read_objects(first_part(statement, "np"), before)
     posts = read_posts(_posts_of(statement))
     demanded = Phrase("", statement.find("item")[0].tokens)
     is_plain = posts.condition is True and posts.focus is None and not posts.is_rest
-    if is_negative or is_only or not is_plain or not demanded.has("BOUND"):
+    if is_negative or is_only or not is_plain or demanded.has("APPROVE", "ASK"):
         raise NotFollowedError(join_text(statement.tokens))
+    if not demanded.has("BOUND"):
+        demanded = Phrase("WITH", demanded.tokens, is_test=True)
     return ClauseMeaning(
         Effect.REQUIRE,
         groups,
@@ -458,6 +467,7 @@ def _require(meaning: ClauseMeaning, statement: Derivation) -> ClauseMeaning:
 _STATEMENTS = {
     "passive": _read_passive,
     "passive_not": _read_passive_not,
+    "passive_never": _read_passive_never,
     "active": _read_active,
     "middle": _read_middle,
     "neither": _read_neither,

@@ -136,7 +136,9 @@ def _read_object(
         if part.parts[1:]:
             raise NotFollowedError(join_text(part.tokens))
         return resolve_pronoun(tokens, groups, before)
-    posts = read_posts(part.parts[1:])
+    # "No items other than `a`": the value is one of the last noun.
+    noun = Phrase("", tokens[-1:]) if tokens[-1].kind == "WORD" else None
+    posts = read_posts(part.parts[1:], noun)
     if posts.focus is not None:
         raise NotFollowedError(join_text(part.tokens))
     return CallGroup(tokens, all_of(posts.condition, negate(posts.exception)))

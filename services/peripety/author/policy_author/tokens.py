@@ -79,6 +79,13 @@ _AFTER_NUMBER = re.compile(
     r"\s+(?:(?P<most>less|fewer|lower|below|under)|(?P<least>more|higher|above|over))\b",
     re.IGNORECASE,
 )
+_AFTER_UNIT = re.compile(
+    rf"(?<![\w.])(?P<number>{_NUMBER})\s+(?P<unit>[A-Za-z]+)\s+"
+    r"(?P<words>(?P<most>or\s+(?:less|fewer)|at\s+most)|(?:or\s+more|at\s+least))"
+    rf"\b(?!\s+(?:than\b|{_NUMBER}))",
+    re.IGNORECASE,
+)
+"""A bound behind its unit: "10 days at most"."""
 _RANGE = re.compile(
     rf"\b(?:between\s+(?P<a>{_NUMBER})\s+and|from\s+(?P<b>{_NUMBER})\s+(?:up\s+)?to|(?P<c>{_NUMBER})\s+to)"
     rf"\s+(?P<most>{_NUMBER})(?![\w@])(?!\.\w)",
@@ -109,7 +116,8 @@ _CLASSES = {
     "NOT": "not|never",
     "NOR": "nor",
     "SUBJECT_TO": "subject to|up to",
-    "ALLOWED": "allowed|permitted|permissible|fine|okay|ok|feel free",
+    "ALLOWED": r"allowed|permitted|permissible|fine|okay|ok|feel free|(?:welcome|free)(?=\s+to\b)",
+    "POLITE": "please|kindly",
     "FORBIDDEN": "forbidden|prohibited|denied|refused|rejected|disallowed|banned|off[- ]limits",
     "BE": "is|are|be|been|being|was|were",
     "HAVE": "has|have|had|having",
@@ -248,6 +256,11 @@ def _read_number(text: str, place: int) -> tuple[list[WordToken], int] | None:
     if after:
         bound = NumericBound("<=" if after["most"] else ">=", to_number(after["number"]))
         return [WordToken("BOUND", after.group(), bounds=(bound,))], after.end()
+    behind = _AFTER_UNIT.match(text, place)
+    if behind and not _CLASS.fullmatch(behind["unit"]):
+        bound = NumericBound("<=" if behind["most"] else ">=", to_number(behind["number"]))
+        number = WordToken("BOUND", f"{behind['number']} {behind['words']}", bounds=(bound,))
+        return [number, WordToken("WORD", behind["unit"])], behind.end()
     plain = _PLAIN_NUMBER.match(text, place)
     if plain and plain["number"].casefold() != "one":
         return [WordToken("NUMBER", plain.group())], plain.end()

@@ -68,6 +68,12 @@ def matcher(role: str, kind: str, among: list[str], quantifier: str) -> dict[str
         ("Items must not be read without approval.", "escalate"),
         ("Items may only be read after confirmation.", "escalate"),
         ("Never read items unless a person has approved it.", "escalate"),
+        ("Anyone is welcome to read items.", "allow"),
+        ("The assistant is free to read items.", "allow"),
+        ("Please do not read items.", "deny"),
+        ("Please ask a person before reading items.", "escalate"),
+        ("Items are never read.", "deny"),
+        ("Items are never read without approval.", "escalate"),
     ],
 )
 def test_a_sentence_decides_by_its_words(text: str, then: str) -> None:
@@ -108,6 +114,9 @@ def test_a_tool_is_told_by_its_name_its_server_or_an_annotation(text: str, tools
         "Non-destructive tools are allowed.",
         "Items may be read; but only when it is dark.",
         "Other items may be read.",
+        "Free items may be read.",
+        "Welcome items may be read.",
+        "Items may be read for 5 days at least once.",
         "It may fetch from http://127.1/x.",
         f"It may fetch from {'a' * 70}.test.",
         'It may call the routine "@known".',
@@ -358,6 +367,10 @@ OPTIONAL = {
         ("Notes may be sent without attachments.", "allow", "deny"),
         ("Notes may be sent with attachments.", "deny", "allow"),
         ("Notes may be sent unless they are sent with attachments.", "escalate", "escalate"),
+        ("Notes may be sent if attachments are given.", "deny", "allow"),
+        ("Notes may be sent if attachments are not given.", "allow", "deny"),
+        ("Notes may be sent if a body is given.", "deny", "deny"),
+        ("Notes may be sent. Notes must not have attachments.", "allow", "deny"),
     ],
 )
 def test_an_optional_argument_is_set_or_not(text: str, bare: str, filled: str) -> None:
@@ -366,6 +379,53 @@ def test_an_optional_argument_is_set_or_not(text: str, bare: str, filled: str) -
     decide = compile_policy(json.dumps(document)).decide
     for arguments, expected in (({"body": "x"}, bare), ({"body": "x", "attachments": ["y"]}, filled)):
         assert decide(ToolRequest("alpha", "send_note", arguments)).decision.value == expected
+
+
+CRATES = {
+    "server_name": "alpha",
+    "tool_name": "order_crate",
+    "argument_roles": [{"path": "/crate", "role": "crate_id"}, {"path": "/person", "role": "person_id"}],
+    "input_schema": {
+        "type": "object",
+        "properties": {
+            "crate": {"type": "string"},
+            "person": {"type": "string"},
+            "count": {"type": "integer"},
+            "days": {"type": "integer"},
+        },
+        "required": ["crate", "person", "count", "days"],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("Crates may be ordered for 10 days at most.", {"a10", "b10"}),
+        ("Crates may be ordered for 10 days or less.", {"a10", "b10"}),
+        ("Crates may be ordered for 11 days or more.", {"a11", "b11"}),
+        ("Crates may be ordered. Crates must not be ordered for 11 days or more.", {"a10", "b10"}),
+        ("Crates other than `a` may be ordered.", {"b10", "b11"}),
+        ("Crates may be ordered. No crates other than `a` or `c` may be ordered.", {"a10", "a11"}),
+        ("Crates may be ordered. Order crates for 10 days only.", {"a10", "b10"}),
+        ("Crates may be ordered. Crates are never ordered for 11 days.", {"a10", "b10"}),
+        ("Crates may be ordered. Crates are never ordered except for 10 days.", {"a10", "b10"}),
+        ("Orders other than `a` may be ordered.", set()),
+        ("Crates may be ordered for 10 days at most 5 times.", set()),
+    ],
+)
+def test_values_and_bounds_behind_their_nouns_are_followed(text: str, allowed: set[str]) -> None:
+    rules = [*build_rules(text, [CRATES]).rules]
+    document = {"policy_version": "1.0", "id": "a", "name": "a", "tools": [CRATES], "rules": rules}
+    decide = compile_policy(json.dumps(document)).decide
+    decided = {
+        f"{crate}{days}": decide(
+            ToolRequest("alpha", "order_crate", {"crate": crate, "person": "p", "count": 1, "days": days})
+        ).decision.value
+        for crate in "ab"
+        for days in (10, 11)
+    }
+    assert {name for name, decision in decided.items() if decision == "allow"} == allowed
 
 
 @pytest.mark.parametrize("number", [3, 4, 12, 60])
