@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
-from peripety.author.policy_author.sentences import split_sentences
+from peripety.author.policy_author.sentences import split_sentences, stems
 from peripety.errors import Finding, Severity
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def report_sentences(
         severity: the weight of the findings.
         tools: the tools of the policy; by default, each tool of a rule belongs to each of its servers.
     """
-    known = {(tool.server_name, tool.tool_name) for tool in tools}
+    listed = [*tools]
+    known = {(tool.server_name, tool.tool_name) for tool in listed}
     enforced = {words for rule in rules for words in _normalized_sentences(rule.get("principle", ""))}
     parts: dict[tuple[str, ...], list[UnexpressedPart]] = {}
     for part in unexpressed:
@@ -84,7 +85,7 @@ def report_sentences(
             missing = [one for one in missing if one.rule_ids]
             if not missing:
                 continue
-        found.append(_sentence_finding(sentence, missing, closed, severity))
+        found.append(_sentence_finding(sentence, missing, closed, listed, severity))
     return tuple(found)
 
 
@@ -127,36 +128,57 @@ def quotes_policy(quotation: str, constitution: str) -> bool:
 def _sentence_finding(
     sentence: str,
     missing: Sequence[UnexpressedPart],
-    tools: Mapping[str, Sequence[str]],
+    closed_by: Mapping[str, Sequence[str]],
+    tools: Sequence[AnnotatedTool],
     severity: Severity,
 ) -> Finding:
     told = _shorten_sentence(sentence)
     named = [one for one in missing if normalize_words(one.part) != normalize_words(sentence)]
     closed = dict.fromkeys(
-        tool for one in missing for rule_id in one.rule_ids for tool in tools.get(rule_id, ())
+        tool for one in missing for rule_id in one.rule_ids for tool in closed_by.get(rule_id, ())
     )
     if not missing:
         return Finding(UNREAD_CODE, "", f"no rule implements: {told}", severity)
     effect = f"closed: {', '.join(closed)}" if closed else "it allows nothing"
     part = min((one.part for one in named or missing), key=len)
-    hint = f"{effect}; write instead: {_advise(part)}"
+    advice = _advise(part, sentence, [*closed], tools)
+    hint = f"{effect}; write instead: {advice}"
     if not named and not closed:
-        return Finding(
-            UNREAD_CODE, "", f"no rule implements: {told}; write instead: {_advise(part)}", severity
-        )
+        return Finding(UNREAD_CODE, "", f"no rule implements: {told}; write instead: {advice}", severity)
     return Finding(PARTIAL_CODE, "", f'"{part}" cannot be expressed in: {told}; {hint}', severity)
 
 
-def _advise(part: str) -> str:
+def _advise(part: str, sentence: str, closed: Sequence[str], tools: Sequence[AnnotatedTool]) -> str:
     """Return what to write instead of a part."""
     lists = _LIST.findall(part)
     if lists:
         return f"define {', '.join(lists)} under `lists` in foundation.json, with `kind` and `values`"
     if _TIME.search(part):
-        return "a rule sees one call, not time, rate or history: let a person approve these calls"
+        example = f': "`{closed[0].partition("/")[2]}` must be approved by a person."' if closed else ""
+        return f"a rule sees one call, not time, rate or history: let a person approve these calls{example}"
     if _OWNER.search(part):
         return "a rule does not know who owns or started what: name the role of the caller, in quotes"
-    return "use the words of the tool, its arguments or its server, and put values in quotes"
+    meant = _describe_meant_tool(sentence, closed, tools)
+    return f"use the words of the tool, its arguments or its server{meant}, and put values in quotes"
+
+
+def _describe_meant_tool(sentence: str, closed: Sequence[str], tools: Sequence[AnnotatedTool]) -> str:
+    """Return the tool that shares most words with a sentence, with its arguments; empty if none does."""
+    said = stems(sentence)
+    shared = [
+        (len(said & stems(" ".join([tool.tool_name, *_arguments_of(tool)]))), tool)
+        for tool in tools
+        if not closed or f"{tool.server_name}/{tool.tool_name}" in closed
+    ]
+    count, tool = max(shared, key=lambda one: one[0], default=(0, None))
+    if tool is None or not count:
+        return ""
+    arguments = ", ".join(_arguments_of(tool))
+    return f" (here perhaps `{tool.tool_name}`" + (f" with {arguments})" if arguments else ")")
+
+
+def _arguments_of(tool: AnnotatedTool) -> tuple[str, ...]:
+    return tuple((tool.input_schema or {}).get("properties", ()))
 
 
 def _tools_of(rule: Mapping[str, Any], known: Collection[tuple[str, str]]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from peripety.policy.authoring.sentence_report import (
     report_sentences,
     summarize_sentences,
 )
+from peripety.policy.types import AnnotatedTool
 
 TEXT = "# Rules\n\nAlpha may be read. Beta must not be. \nBe careful!\n- Gamma is free.\n"
 
@@ -80,6 +81,33 @@ def test_each_part_has_an_advice(part: str, advice: str) -> None:
     text = "Alpha may be read."
     (found,) = report_sentences(text, [CLOSING], [UnexpressedPart(text, part, ("a",))], Severity.ERROR)
     assert (found.severity, advice in found.message) == (Severity.ERROR, True)
+
+
+TOOLS = (
+    AnnotatedTool("alpha", "read", input_schema={"type": "object"}),
+    AnnotatedTool("alpha", "move_crate", input_schema={"properties": {"crate": {}, "shelf": {}}}),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "rule_ids", "advice"),
+    [
+        (
+            "Crates may go to a shelf.",
+            "go",
+            (),
+            "its server (here perhaps `move_crate` with crate, shelf), and",
+        ),
+        ("Alpha may be read freely.", "freely", ("a",), "its server (here perhaps `read`), and"),
+        ("Gamma is blue.", "blue", (), "its server, and"),
+        ("Alpha may be read hourly.", "hourly", ("a",), 'calls: "`read` must be approved by a person."'),
+    ],
+)
+def test_the_advice_names_the_tool_that_a_sentence_may_mean(
+    text: str, part: str, rule_ids: tuple[str, ...], advice: str
+) -> None:
+    (found,) = report_sentences(text, [CLOSING], [UnexpressedPart(text, part, rule_ids)], tools=TOOLS)
+    assert advice in found.message
 
 
 def test_the_line_counts_all_sentences_and_names_the_parts() -> None:
