@@ -78,6 +78,11 @@ _NO_SUPPLIES = frozenset({"animal", *PERSONAL})
 _TRACES = frozenset({"artifact", "communication", "possession", "substance", "food", "animal", "plant"})
 """Classes of things that a question may be about."""
 _THINGS = frozenset({"artifact", "group", "location"})
+_ZH_LENGTH = re.compile(
+    "[\u4e00\u4e8c\u4e24\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341\u534a]+"
+    "(?:\u4e2a?(?:\u5929|\u591c|\u5468|\u6708|\u5e74|\u5c0f\u65f6|\u661f\u671f)).*$"
+)
+"""A length of time at the end of a Chinese goal."""
 _LONGEST_WISH = 24
 _LONGEST_ACT = 40
 """The most characters of the words of a goal in the name of an action."""
@@ -191,11 +196,14 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
 
 
 def _find_defaults(reading: Reading, texts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the default words of a plot, with those for a player who is alone."""
+    """Return the default words of a plot, with those for few people, and for a player who is alone."""
     common = texts["common"]
     alone = common.get("alone")
-    is_alone = alone and is_few(reading) and re.search(alone["words"], reading.text)
-    return {**common["defaults"], **texts.get("defaults", {}), **(alone["defaults"] if is_alone else {})}
+    found = {**common["defaults"], **texts.get("defaults", {})}
+    if not is_few(reading):
+        return found
+    is_alone = alone and re.search(alone["words"], reading.text)
+    return {**found, **common.get("few_defaults", {}), **(alone["defaults"] if is_alone else {})}
 
 
 def _add_particulars(
@@ -315,7 +323,17 @@ def _list_dangers(reading: Reading) -> list[Phrase]:
         before = reading.text.casefold().partition(danger.head.casefold())[0].split()[-_NEAR:]
         return not past.isdisjoint(before), danger.sense in _THINGS
 
-    return sorted(reading.dangers, key=rank)
+    return sorted((one for one in reading.dangers if not _is_kept_safe(one, reading)), key=rank)
+
+
+def _is_kept_safe(danger: Phrase, reading: Reading) -> bool:
+    """Return True for the object of a goal that lasts, such as "keep it", which does not threaten it."""
+    grammar, goal = load_grammars().get(reading.language), reading.goal
+    if grammar is None or goal is None or goal.object is None or goal.object.head != danger.head:
+        return False
+    against = grammar.words("things", "against")
+    is_fought = any(word in against for word in goal.text.casefold().split())
+    return goal.verb in grammar.words("goals", "lasting") and not is_fought
 
 
 def _list_foes(reading: Reading) -> Iterator[NounPhrase | None]:
@@ -484,12 +502,16 @@ def _cut_act(goal: str, reading: Reading) -> str:
     goal = goal[:1].lower() + goal[1:] if reading.language == "en" else goal
     if reading.language == "zh":
         act = re.split("[\uff0c\uff1b]|\u76f4\u5230", goal)[0]
+        act = _ZH_LENGTH.sub("", act)
         return act if 1 < len(act) <= _LONGEST_ACT else ""
     stops = grammar.words("goals", "until")
     words = goal.split()
     end = next(
         (place for place, word in enumerate(words) if place > 1 and word.strip(",") in stops), len(words)
     )
+    if grammar.verbs_last and end < len(words):
+        # The verb would be cut off.
+        return ""
     act = " ".join(words[:end]).strip(" ,.")
     return act if end > 1 and len(act) <= _LONGEST_ACT and not UNFIT.search(act) else ""
 

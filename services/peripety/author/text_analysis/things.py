@@ -171,7 +171,7 @@ class ThingReader:
         if self._grammar.verbs_last and is_bare and chunk.is_after("be"):
             # An event that takes place, or what a person before it is.
             return False
-        is_broken = self._grammar.code == "en" and is_faulty(chunk, self._words, self._grammar)
+        is_broken = is_faulty(chunk, self._words, self._grammar)
         is_vague = head.lemma in self._grammar.words("people", "vague")
         return not is_vague and not is_broken and self._is_person_noun(chunk)
 
