@@ -39,6 +39,9 @@ _SKIPPING = (doctest.SKIP, doctest.ELLIPSIS, doctest.NORMALIZE_WHITESPACE)
 _VOLATILE_PATTERN = re.compile(r" at 0x[0-9a-fA-F]+|\.\.\.")
 _FENCE_PATTERN = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
 _PROMPT_PATTERN = re.compile(r"^\s*[$%] +(\S.*)$")
+_RESULT_PATTERN = re.compile(
+    r"#\s*(?:(?:outputs?|results?|returns?|prints):|[=-]+>|\N{RIGHTWARDS ARROW})(.+)", re.IGNORECASE
+)
 _ERROR_PATTERN = re.compile(r"(?:[\w]+\.)*(\w+)(: .*)?", re.DOTALL)
 
 
@@ -133,11 +136,12 @@ def _iterate_examples(text: str, module: str, owner: str, place: str, start: int
         tree = _parse(source)
         if tree is None:
             continue
-        if not example.want:
+        wanted = example.want if example.exc_msg else _documented_result(example)
+        if not wanted:
             if not isinstance(tree.body[0], ast.Expr):
                 setup.append(source)
             continue
-        expected = _error_text(example.exc_msg) if example.exc_msg else example.want.rstrip("\n")
+        expected = _error_text(example.exc_msg) if example.exc_msg else wanted
         is_usable = not (
             any(example.options.get(option) for option in _SKIPPING)
             or _VOLATILE_PATTERN.search(expected)
@@ -151,6 +155,20 @@ def _iterate_examples(text: str, module: str, owner: str, place: str, start: int
             yield DocumentedCall(
                 owner, PythonCall(module, code), source, expected, cited, bool(example.exc_msg)
             )
+
+
+def _documented_result(example: doctest.Example) -> str:
+    """Return the result of an example; a comment is one if it says so, as in `# Output: 1` or `# => 1`."""
+    lines = example.want.rstrip("\n").split("\n")
+    if not example.want:
+        lines = [line for line in example.source.rstrip().split("\n")[-1:] if _RESULT_PATTERN.search(line)]
+    elif not all(line.startswith("#") for line in lines):
+        return example.want.rstrip("\n")
+    found = _RESULT_PATTERN.search(lines[0]) if lines else None
+    is_in_text = found is not None and found[0] in ast.unparse(ast.parse(example.source))
+    if found is None or is_in_text:
+        return ""
+    return "\n".join([found[1].strip(), *(line.lstrip("# ") for line in lines[1:])])
 
 
 def _parse(source: str) -> ast.Module | None:

@@ -81,3 +81,20 @@ def test_commands_in_a_readme_have_the_output_below_them() -> None:
     assert (add.arguments, add.expected) == (("add", "1", "2"), "3")
     assert add.citation == "README, line 3: $ tool add 1 2 3"
     assert (listed.arguments, listed.expected) == (("list", "--all"), None)
+
+
+@pytest.mark.parametrize(
+    ("example", "expected"),
+    [
+        (">>> size(1)\n# Output: '1 B'\n", "'1 B'"),
+        (">>> size(1)\n# Output: [1,\n# 2]\n", "[1,\n2]"),
+        (">>> size(1)  # => '1 B'\n", "'1 B'"),
+        (">>> size(1)\n# a remark on sizes\n", None),
+        (">>> size(1)  # a remark on sizes\n", None),
+        (">>> size('# => 1')\n", None),
+        (">>> size(1)\n'1 B'\n", "'1 B'"),
+    ],
+)
+def test_a_comment_is_a_result_if_it_says_so(example: str, expected: str | None) -> None:
+    found = [call.expected for call in iterate_readme_calls(example, "tool")]
+    assert found == ([] if expected is None else [expected])
