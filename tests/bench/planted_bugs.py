@@ -163,7 +163,7 @@ _CALL_PROGRAM = """
 import ast, importlib
 name, code = {module!r}, {code!r}
 top = name.partition(".")[0]
-names = {{**vars(importlib.import_module(name)), top: importlib.import_module(top), "__name__": name}}
+names = {{top: importlib.import_module(top), **vars(importlib.import_module(name)), "__name__": name}}
 for statement in ast.parse(code).body:
     exec(compile(ast.Interactive([statement]), "<call>", "single"), names)
 """

@@ -126,7 +126,7 @@ def run_call(call: Any) -> None:
     """
     top = call["module"].partition(".")[0]
     module = importlib.import_module(call["module"])
-    namespace = {**vars(module), top: importlib.import_module(top), "__name__": call["module"]}
+    namespace = {top: importlib.import_module(top), **vars(module), "__name__": call["module"]}
     try:
         for statement in ast.parse(call["code"]).body:
             exec(compile(ast.Interactive([statement]), "<call>", "single", dont_inherit=True), namespace)  # noqa: S102 - its purpose

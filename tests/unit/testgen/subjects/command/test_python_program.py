@@ -287,3 +287,12 @@ def test_a_member_of_an_enumeration_is_its_number(tmp_path: Path) -> None:
     assert program is not None
     values = {(name, kind, value) for _, name, kind, value in program.find_interface().values}
     assert {("LOW", "number", "7"), ("USUAL", "number", "7")} <= values
+
+
+def test_a_function_with_the_name_of_its_module_is_the_one_that_a_call_uses(tmp_path: Path) -> None:
+    (tmp_path / "same.py").write_text("def same():\n    return 1\n")
+    (tmp_path / "tool.py").write_text("import same\n\nprint(same.same())\n")
+    subject = CommandSubject([sys.executable, "tool.py"], tmp_path)
+    body = {"arguments": [], "stdin": "", "exit_code": 0, "call": {"module": "same", "code": "same()"}}
+    test = TestCase("t", "correctness", "i", "1", body=body)
+    assert subject.run(test).status is TestStatus.PASSED
