@@ -158,7 +158,7 @@ def _iterate_examples(text: str, module: str, owner: str, place: str, start: int
 
 
 def _documented_result(example: doctest.Example) -> str:
-    """Return the result of an example; a comment is one if it says so, as in `# Output: 1` or `# => 1`."""
+    """Return the result of an example; a comment is one if it is marked, as in `# Output: 1` or `# => 1`."""
     lines = example.want.rstrip("\n").split("\n")
     if not example.want:
         lines = [line for line in example.source.rstrip().split("\n")[-1:] if _RESULT_PATTERN.search(line)]
