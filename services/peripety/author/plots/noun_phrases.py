@@ -234,7 +234,8 @@ def parse_definite(text: str, language: str = "en") -> NounPhrase:
         )
         return NounPhrase(bare, is_plural=many, language=language)
     if first in _POSSESSIVES and bare:
-        return NounPhrase(f"{first} {bare}", is_name=True, language=language)
+        many = language == "en" and is_plural_noun(bare.split(" of ")[0].split()[-1])
+        return NounPhrase(f"{first} {bare}", is_plural=many, is_name=True, language=language)
     if first != "the" or language != "en":
         return NounPhrase(text, is_name=True, language=language)
     # The head is before a preposition: "sacks of grain".

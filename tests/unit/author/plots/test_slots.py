@@ -68,6 +68,12 @@ def test_a_definite_phrase_is_read_back(text: str, language: str, is_plural: boo
     assert (read.definite, read.is_plural, read.is_name) == (text, is_plural, False)
 
 
+@pytest.mark.parametrize(("text", "is_plural"), [("Your alphas", True), ("your alpha", False)])
+def test_several_things_of_the_player_are_read_back_as_plural(text: str, is_plural: bool) -> None:
+    read = parse_definite(text)
+    assert (read.is_plural, read.is_name) == (is_plural, True)
+
+
 def test_one_single_thing_is_not_used_up_unless_it_is_measured() -> None:
     alpha, beta = Phrase("alpha", "alpha"), Phrase("beta", "beta", is_plural=True)
     reading = Reading("We have one alpha and betas.", "en", supplies=(alpha, beta))
