@@ -40,7 +40,7 @@ _WANTED = {"perfect": 0.95, "hallucinating 30 %": 0.90}
 _WANTED_OF_FEEDBACK = 0.15
 _FAR_BEHIND = 0.15
 _RECORDED_KILLS = 4.76
-"""Mutants killed by 1,000 tokens of the perfect model when this benchmark was first recorded."""
+"""Mutants killed by 1,000 tokens of the perfect model, over all tasks, when they were first recorded."""
 
 _TOLD, _UNTOLD = "ours, no floor", "... not told"
 _COLUMNS = ("single shot", "original loop", "ours", _TOLD, _UNTOLD)
