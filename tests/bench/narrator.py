@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.checker import ClaimChecker
 from support.session.adversary import play_against
-from support.session.claims import cases, corpus, paraphrases
+from support.session.claims import cases, corpus, honest_turns, paraphrases
 from support.session.graded_narrators import count_false_alarms, count_misdeeds, grade, narrators
 
 if TYPE_CHECKING:
@@ -61,6 +61,10 @@ def lines() -> Iterator[str]:
         yield from _measure_corpus(name, name)
     yield from _measure_corpus("unseen, tuned on", "unseen", is_tuning=True)
     yield from _measure_corpus("unseen, held out", "unseen", is_tuning=False)
+    told_turns = honest_turns()
+    withheld = sum(bool(ClaimChecker(facts).check(text)) for facts, text in told_turns)
+    noticed = sum(bool(ClaimChecker(facts).find_likely(text)) for facts, text in told_turns)
+    yield f"honest turns: {withheld} of {len(told_turns)} withheld, {noticed} noticed"
     yield ""
     row = "{:12} {:>9} {:>9} {:>6} {:>14} {:>9} {:>6} {:>29}".format
     first = next(case for case in cases("honest") if case.kind == "amount")
@@ -83,15 +87,20 @@ def _measure_corpus(title: str, name: str, *, is_tuning: bool | None = None) -> 
     """Yield the shares of prose by other authors that are withheld, by kind."""
     checkers: dict[int, ClaimChecker] = {}
     found: Counter[tuple[str, str, bool]] = Counter()
+    noticed: Counter[str] = Counter()
     for facts, label, kind, text in corpus(name, is_tuning=is_tuning):
-        checker = checkers.setdefault(id(facts), ClaimChecker(facts))
-        found[label, kind, bool(checker.check(text))] += 1
+        checker = checkers.get(id(facts)) or ClaimChecker(facts)
+        checkers[id(facts)] = checker
+        is_withheld = bool(checker.check(text))
+        found[label, kind, is_withheld] += 1
+        noticed[label] += not is_withheld and bool(checker.find_likely(text))
     for label in ("false", "true"):
         kinds = {kind for known, kind, _ in found if known == label}
         parts = {kind: (found[label, kind, True], found[label, kind, False]) for kind in sorted(kinds)}
         withheld, passed = (sum(part[place] for part in parts.values()) for place in (0, 1))
         told = ", ".join(f"{kind} {one} of {one + other}" for kind, (one, other) in parts.items())
-        yield f"{title} prose, {label}: {withheld} of {withheld + passed} withheld ({told})"
+        more = f"{noticed[label]} more noticed"
+        yield f"{title} prose, {label}: {withheld} of {withheld + passed} withheld, {more} ({told})"
 
 
 def _check(name: str, *, is_tuning: bool) -> Counter[bool]:

@@ -141,6 +141,18 @@ def corpus(name: str, *, is_tuning: bool | None = None) -> list[tuple[TurnFacts,
     ]
 
 
+def honest_turns() -> list[tuple[TurnFacts, str]]:
+    """Return the facts and the narration of turns that an honest narrator wrote."""
+    known: dict[str, TurnFacts] = {}
+    for name in ("unseen", "literary"):
+        for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            if "spec" in row:
+                known[f"{name}|{row['situation']}"] = _facts_of(row)
+    parts = (line.split("|", 2) for line in _lines("honest_turns"))
+    return [(known[f"{name}|{situation}"], text) for name, situation, text in parts]
+
+
 def _facts_of(row: dict[str, Any]) -> TurnFacts:
     """Return the facts of a situation of a corpus, whose labels have no root and whose bands have names."""
     document, status = dict(row["spec"]), row["status"]

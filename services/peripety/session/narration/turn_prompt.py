@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from peripety.gateway.types.message import ChatMessage
 from peripety.gateway.types.request import CacheConfig
 from peripety.session.events import ActionResolved
-from peripety.session.narration.claims.checker import is_checkable
+from peripety.session.narration.claims.checker import ClaimChecker, is_checkable
 from peripety.session.narration.claims.conduct import PLAYING_ON, find_misdeeds
+from peripety.session.narration.claims.record import turn_facts, undo_changes
 from peripety.session.narration.scenario_prompt import load_prompt, render_scenario
 from peripety.session.narration.turn_context import (
     describe_facts,
@@ -108,9 +109,10 @@ def collect_facts(
 
 
 def find_noticed(scene: NarrationContext) -> list[dict[str, str]]:
-    """Return sentences of the last narration that look like misconduct, with the rule about each.
+    """Return sentences of the last narration that look wrong, with the fact or the rule about each.
 
-    Good prose may look the same, so they cost nothing: the narrator only reads them.
+    They may contradict the record of that turn, or be misconduct. Good prose may look the same, so they cost
+    nothing: the narrator only reads them.
     A small prompt has no room for them.
     """
     if scene.room.is_small or not scene.recent_turns:
@@ -128,9 +130,19 @@ def find_noticed(scene: NarrationContext) -> list[dict[str, str]]:
     found = find_misdeeds(scene.spec, scene.view.viewer, committed.narrative, chosen)
     # The player's own words may be narrated as deeds.
     kept = [one for one in found if not (accepted.input and one.kind == PLAYING_ON)]
+    after = scene.speculation.transaction.opening_state.tree()
+    before = undo_changes(after, last.events)
+    checker = ClaimChecker(turn_facts(scene.spec, scene.view, before, after, last.events))
+    noticed = [
+        *(
+            (one.quotation, f"narrate the facts: {one.expected}")
+            for one in checker.find_likely(committed.narrative)
+        ),
+        *((one.quotation, _NOTICED_RULES[one.kind]) for one in kept),
+    ]
     return [
-        {"sentence": truncate_text(one.quotation, _NOTICED_CHARACTERS), "rule": _NOTICED_RULES[one.kind]}
-        for one in kept[:_MAX_NOTICED]
+        {"sentence": truncate_text(quotation, _NOTICED_CHARACTERS), "rule": rule}
+        for quotation, rule in noticed[:_MAX_NOTICED]
     ]
 
 

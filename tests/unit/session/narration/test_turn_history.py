@@ -9,6 +9,7 @@ import pytest
 
 from peripety.gateway.types.message import ChatRole
 from peripety.session.events import DialogueSpoken
+from peripety.session.narration.claims.record import undo_changes
 from peripety.session.narration.prompt_room import PromptRoom
 from peripety.session.narration.turn_history import first_turn_of_history, render_history, shorten_prose
 from peripety.session.narration.turn_prompt import find_noticed
@@ -248,3 +249,31 @@ def test_what_looks_like_misconduct_is_told_in_the_next_prompt() -> None:
 
     assert noticed(told) == ["You decide to trust the second."]
     assert noticed("A lamp burns.") == noticed(told, SMALL_ROOM) == noticed(told, spoken="I trust it.") == []
+
+
+def test_what_probably_contradicts_the_last_turn_is_told_in_the_next_prompt() -> None:
+    story: dict[str, Any] = {"spec_version": "1.1", "labels": {"state.a": {"name": "tokens"}}}
+    turns = (turn_of(scene(**story), "There is not a single token."),)
+    about = scene(**story, state={"a": 2, "hidden": {"y": 7}}, past=turns)
+    assert find_noticed(about) == [
+        {
+            "sentence": "There is not a single token.",
+            "rule": "narrate the facts: tokens is 2 (before the turn 1)",
+        }
+    ]
+
+
+def test_the_changes_of_a_turn_are_undone() -> None:
+    effects: list[Json] = [
+        {"op": "inc", "path": "state.a", "value": 1},
+        {"op": "push", "path": "state.list", "value": 3},
+        {"op": "pop", "path": "state.queue"},
+        {"op": "set", "path": "state.new", "value": True},
+        {"op": "patch", "path": "state.inner", "value": {"x": None, "y": 2}},
+    ]
+    about = scene(
+        state={"a": 1, "list": [1, 2], "queue": [4, 5], "inner": {"x": 1}},
+        actions=[action("act", effects)],
+    )
+    played = about.speculation.preview()
+    assert undo_changes(played.tree, played.events) == about.speculation.transaction.opening_state.tree()

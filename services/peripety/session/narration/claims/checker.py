@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.text_analysis.languages import detect_language
@@ -21,6 +22,7 @@ from peripety.session.narration.claims.english import (
     split_sentences,
 )
 from peripety.session.narration.claims.grammar import read_sentence
+from peripety.session.narration.claims.likely import LikelyClaims
 from peripety.session.narration.claims.people import LifeClaims, PossessionClaims
 from peripety.session.narration.claims.presence import PresenceClaims
 from peripety.session.narration.claims.record import WrongClaim
@@ -28,9 +30,11 @@ from peripety.session.narration.claims.retold_secrets import RetoldSecrets
 from peripety.session.narration.claims.tagger import tag_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from peripety.session.narration.claims.clauses import Sentence
     from peripety.session.narration.claims.deeds import Deed
+    from peripety.session.narration.claims.english import ProseWord
     from peripety.session.narration.claims.record import TurnFacts
 
 
@@ -79,7 +83,7 @@ def name_table(facts: TurnFacts, deeds: Iterable[Deed]) -> NameTable:
     table, after = NameTable(), facts.after
     things = {*facts.before.holders, *after.holders}
     people = {
-        entity: [_plain(name) for name in names]
+        entity: [_plain(name) for name in (*names, *_short_names(names))]
         for entity, names in after.names.items()
         if entity != after.you and entity.replace("_", " ") not in things
     }
@@ -103,7 +107,9 @@ def name_table(facts: TurnFacts, deeds: Iterable[Deed]) -> NameTable:
         {path: _quantity_names(one.names) for path, one in quantities.items()},
         has_plural=True,
     )
-    units = {path: [one.unit] for path, one in quantities.items() if one.unit}
+    units = {
+        path: [one.unit, *_UNITS.get(one.unit, "").split()] for path, one in quantities.items() if one.unit
+    }
     for path, unit in units.items():
         table.add("unit", path, unit, has_plural=True)
     for path, one in quantities.items():
@@ -118,6 +124,32 @@ def name_table(facts: TurnFacts, deeds: Iterable[Deed]) -> NameTable:
             words = deed.thing.split()
             table.add("object", f"{deed.action_id}/{deed.thing}", [deed.thing, words[-1]], has_plural=True)
     return table
+
+
+# Symbols of units, with the words that prose has for them.
+_UNITS = {
+    "m": "metres meters",
+    "km": "kilometres kilometers",
+    "cm": "centimetres centimeters",
+    "mm": "millimetres millimeters",
+    "l": "litres liters",
+    "kg": "kilos kilograms",
+    "g": "grams",
+    "t": "tons tonnes",
+    "h": "hours",
+    "min": "minutes",
+    "s": "seconds",
+    "%": "percent",
+    "\u20ac": "euros",
+    "$": "dollars",
+    "\u00a3": "pounds",
+}
+
+
+def _short_names(names: Sequence[str]) -> list[str]:
+    """Return the first and the last word of a longer name, such as a title with a surname."""
+    first, *inner = names[0].split() if names else [""]
+    return [f"{first} {inner[-1]}"] if len(inner) > 1 and first[:1].isupper() else []
 
 
 def _plain(name: str) -> str:
@@ -197,6 +229,7 @@ _PLURALS = frozenset({"you", "they", "we", "i"})
 _WORD = re.compile(r"[^\W\d_]+")
 _WORD_OR_NUMBER = re.compile(r"\w+")
 _LEAST_REPEATED = 5
+_REST = frozenset({"left", "remain", "remains", "remained", "remaining"})
 
 
 class ClaimChecker:
@@ -221,6 +254,7 @@ class ClaimChecker:
         self._possessions = PossessionClaims(facts, is_past=is_past)
         self._deeds = DeedClaims(facts)
         self._endings = EndingClaims(facts, is_past=is_past)
+        self._likely = LikelyClaims(facts, self._deeds, is_past=is_past)
         self._names = name_table(facts, self._deeds.deeds)
         self._endings.read_endings(self._names)
         self._words = (
@@ -233,12 +267,31 @@ class ClaimChecker:
         self._beginnings = frozenset(word[:size] for word in self._words for size in range(1, len(word) + 1))
 
     def check_sentence(self, sentence: str, before: str = "") -> list[WrongClaim]:
-        """Return the claims of a sentence that contradict the record.
+        """Return the certain claims of a sentence that contradict the record.
 
         Args:
             sentence: the sentence.
             before: the sentence before it, to which pronouns may refer.
         """
+        return [one for one in self._check_sentence(sentence, before) if one.is_certain]
+
+    def find_likely(self, narrative: str) -> list[WrongClaim]:
+        """Return the claims of a whole narration that probably contradict the record.
+
+        A true sentence may look the same, so it is not withheld.
+
+        Args:
+            narrative: the prose.
+        """
+        sentences = split_sentences(narrative)
+        likely: list[WrongClaim] = []
+        for sentence, before in zip(sentences, ["", *sentences], strict=False):
+            found = self._check_sentence(sentence, before)
+            certain = {one.kind for one in found if one.is_certain}
+            likely += [one for one in found if one.kind not in certain]
+        return likely
+
+    def _check_sentence(self, sentence: str, before: str) -> list[WrongClaim]:
         told = remove_speech(sentence)
         if has_machinery(told) and not contains_text(self._spec, sentence):
             return [WrongClaim("words", sentence.strip(), "a story has no words of the program")]
@@ -248,19 +301,40 @@ class ClaimChecker:
             return []
         context = tag_tokens(remove_speech(before), self._names) if before else []
         resolve_pronouns(context, self._you, is_third=self._is_third)
-        parsed = read_sentence(told, self._names, self._you, context, is_third=self._is_third)
+        parsed = self._parse(told, context)
+        found = list(dict.fromkeys(self._find(parsed, sentence, before, context)))
+        if any(one.is_certain for one in found):
+            # Words that get their meaning from another sentence, or a bare unit, may mean something else.
+            alone = self._parse(told, context, is_strict=True)
+            named = {
+                key for token in alone.tokens for kind, key in token.refs if kind in {"quantity", "bearer"}
+            }
+            has_rest = any(token.word in _REST for token in alone.tokens)
+            for token in alone.tokens if not has_rest else ():
+                token.refs = tuple(ref for ref in token.refs if ref[0] != "unit" or ref[1] in named)
+            plain = {one.kind for one in self._find(alone, sentence, before, ()) if one.is_certain}
+            found = [replace(one, is_certain=one.is_certain and one.kind in plain) for one in found]
+        return list(dict.fromkeys(found))
+
+    def _parse(self, told: str, context: Sequence[ProseWord], *, is_strict: bool = False) -> Sentence:
+        parsed = read_sentence(
+            told, self._names, self._you, context, is_third=self._is_third, is_strict=is_strict
+        )
         for clause in parsed.clauses:
             if clause.has_any_tense and clause.subject is not None and clause.subject.word in _PLURALS:
                 clause.is_past = self._is_past
-        found = [
-            *self._amounts.check(parsed, sentence, context),
-            *self._lives.check(parsed, sentence),
-            *self._presence.check(parsed, sentence, before),
-            *self._possessions.check(parsed, sentence),
-            *self._endings.check(parsed, sentence),
-            *self._deeds.check(parsed, sentence),
-        ]
-        return list(dict.fromkeys(found))
+        return parsed
+
+    def _find(
+        self, parsed: Sentence, sentence: str, before: str, context: Sequence[ProseWord]
+    ) -> Iterator[WrongClaim]:
+        yield from self._amounts.check(parsed, sentence, context)
+        yield from self._lives.check(parsed, sentence)
+        yield from self._presence.check(parsed, sentence, before)
+        yield from self._possessions.check(parsed, sentence)
+        yield from self._endings.check(parsed, sentence)
+        yield from self._deeds.check(parsed, sentence)
+        yield from self._likely.check(parsed, sentence, context)
 
     def _repeats_record(self, told: str) -> bool:
         """Return True if most of a sentence is in a row in a text that the audience has been given."""
@@ -274,7 +348,7 @@ class ClaimChecker:
         )
 
     def check(self, narrative: str, dialogue: Sequence[Mapping[str, Any]] = ()) -> list[WrongClaim]:
-        """Return the claims of a whole narration that contradict the record.
+        """Return the certain claims of a whole narration that contradict the record.
 
         Args:
             narrative: the prose.

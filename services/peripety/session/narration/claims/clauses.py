@@ -347,6 +347,7 @@ def resolve_pronouns(
     context: Sequence[ProseWord] = (),
     *,
     is_third: bool = False,
+    is_strict: bool = False,
 ) -> None:
     """Let pronouns name what they stand for, if only one person or thing can be meant.
 
@@ -355,6 +356,7 @@ def resolve_pronouns(
         you: the id of the player.
         context: the tokens of the sentence before.
         is_third: True if the story speaks of the player in the third person.
+        is_strict: True if the sentence before decides only who `he` and `she` are, not `his`, and no amounts.
     """
     people = list(
         dict.fromkeys(
@@ -372,7 +374,9 @@ def resolve_pronouns(
         ),
         (),
     )
-    has_own = False
+    if is_strict:
+        things = tuple(one for one in things if one[0] != "quantity")
+    has_own, is_open = False, bool(people)
     named = {key for token in tokens for kind, key in token.refs if kind == "entity" and key != you}
     if not people and not is_third and len(named) == 1:
         # `With the token in her hand Delta …`
@@ -384,6 +388,7 @@ def resolve_pronouns(
             elif (
                 token.word in _PERSONS
                 and len(people) == 1
+                and not (is_strict and token.tag == "poss" and is_open and not has_own and people[0] != you)
                 and (
                     not is_third
                     or token.word in {"him", "himself"}

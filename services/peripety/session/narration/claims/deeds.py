@@ -199,12 +199,16 @@ class DeedClaims:
                 yield WrongClaim("action", text.strip(), f"the action '{deed.name}' {wrong}")
                 return
 
-    def _result_of(self, deed: Deed) -> str:
+    def result_of(self, deed: Deed) -> str:
         """Return `done`, `failed`, `refused` or `untried`; `open` if the record does not show it."""
         results = [action.accepted for action in self._facts.actions if action.action_id == deed.action_id]
         if True not in results:
             return "refused" if results else "untried"
         rolls = [roll for roll in self._facts.rolls if roll.kind == deed.action_id]
+        ids = {one.action_id for one in self.deeds}
+        if not rolls and not deed.has_chance and all(roll.kind in ids for roll in self._facts.rolls):
+            # Each roll is that of another action.
+            return "open" if False in results else "done"
         if not rolls and (deed.has_chance or self._facts.rolls):
             accepted = {action.action_id for action in self._facts.actions if action.accepted}
             if len(accepted) != 1 or not self._facts.rolls:
@@ -217,7 +221,7 @@ class DeedClaims:
 
     def _contradicted_result(self, deed: Deed, sentence: Sentence) -> str | None:
         """Return the recorded result of an action if a sentence contradicts it."""
-        result = self._result_of(deed)
+        result = self.result_of(deed)
         told = {
             "refused": "was refused",
             "untried": "is not an action of this turn",
@@ -277,7 +281,7 @@ class DeedClaims:
 
     def _contradicted_whole(self, deed: Deed, sentence: Sentence) -> str | None:
         """Return the recorded result of an action if a sentence about it as a whole contradicts it."""
-        result = self._result_of(deed)
+        result = self.result_of(deed)
         outcome = self._named_outcome(deed, sentence) if result in {"done", "failed", "refused"} else None
         if outcome is not None and outcome is not (result == "done"):
             return {"done": "was carried out", "failed": "failed", "refused": "was refused"}[result]

@@ -356,6 +356,9 @@ def _forms(lemma: str, irregular: Sequence[str]) -> set[tuple[str, str]]:
     base, third, past, participle, gerund = verb_forms(lemma)
     forms = {(base, BASE), (third, THIRD), (past, PAST), (participle, PARTICIPLE), (gerund, GERUND)}
     forms |= {(one, GERUND) for one in irregular if one.endswith("ing")}
+    if past != base and past.endswith("t"):
+        # `burned` beside `burnt`
+        forms |= {(f"{base}ed", PAST), (f"{base}ed", PARTICIPLE)}
     pasts = [one for one in irregular if not one.endswith("ing")]
     for one in pasts:
         is_participle_only = len(pasts) > 1 and one.endswith("n")

@@ -98,6 +98,7 @@ def read_sentence(
     context: Sequence[ProseWord] = (),
     *,
     is_third: bool = False,
+    is_strict: bool = False,
 ) -> Sentence:
     """Return the clauses of a sentence without speech.
 
@@ -107,9 +108,10 @@ def read_sentence(
         you: the id of the player.
         context: the tokens of the sentence before.
         is_third: True if the story speaks of the player in the third person.
+        is_strict: True if the sentence before decides only who `he` and `she` are.
     """
     tokens = tag_tokens(text, names)
-    resolve_pronouns(tokens, you, context, is_third=is_third)
+    resolve_pronouns(tokens, you, context, is_third=is_third, is_strict=is_strict)
     reader = _ClauseReader(tokens)
     clauses = reader.read()
     found = _UNREAL_SENTENCE.search(text)
@@ -470,7 +472,9 @@ class _ClauseReader:
                 elif item.tag in {"comma", "conj"}:
                     preposition = ""
                 elif item.tag == "adv":
-                    clause.adverbs.add(item.word)
+                    # In `to almost nothing`, the adverb belongs to the group behind it.
+                    if not (preposition and item.word in _UNREAL_ADVERBS):
+                        clause.adverbs.add(item.word)
                 elif item.tag == "neg":
                     following = items[items.index(item) + 1] if items.index(item) + 1 < len(items) else None
                     compares = (

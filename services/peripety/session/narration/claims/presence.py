@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.english import PARTICIPLE, Phrases, words, words_of
@@ -48,6 +49,7 @@ class PresenceClaims:
         self._here = facts.places_of(self._you)
         self._phrases = Phrases("people")
         self._is_remote = False
+        self._visited = _reached(facts)
 
     def check(self, sentence: Sentence, text: str, before: str = "") -> Iterator[WrongClaim]:
         """Yield the claims of a sentence that contradict the record.
@@ -178,12 +180,13 @@ class PresenceClaims:
         known = (one for one in keys if one != self._you and self._is_elsewhere(one))
         return next((one for one in known if self._facts.is_alive(one) is not False), None)
 
-    def _elsewhere(self, entity: str, text: str) -> WrongClaim:
+    def _elsewhere(self, entity: str, text: str, *, is_certain: bool = True) -> WrongClaim:
         verb = "are" if entity == self._you else "is"
         return WrongClaim(
             "presence",
             text.strip(),
             f"{self._facts.after.name_of(entity)} {verb} in {self._place_of(entity)}",
+            is_certain=is_certain,
         )
 
     def _check_presence(self, sentence: Sentence, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
@@ -213,7 +216,9 @@ class PresenceClaims:
         if not is_remote and not clause.is_negative:
             absent = self._absent_partner(sentence, clause)
             if absent is not None:
-                yield self._elsewhere(absent, text)
+                # A person may be met and leave again, but a touched hand is here.
+                touched = {key for one in clause.objects for key in one.owned_by()}
+                yield self._elsewhere(absent, text, is_certain=absent in touched)
                 return
         company = next((one for one in clause.subjects() if self._is_with_you(one)), None)
         if company is not None and self._goes(clause):
@@ -269,14 +274,14 @@ class PresenceClaims:
         """Return True if a clause is about the player, the place of the player, or people there."""
         if {"here"} & (clause.adverbs | set(clause.rest_words)):
             return True
-        where = (group for word, group in clause.where if word not in _APART)
-        for group in (*clause.objects, *where):
+        where = [(word, group) for word, group in clause.where if word not in _APART]
+        for group in (*clause.objects, *(group for _, group in where)):
             chain = [group, *([group.of] if group.of is not None else [])]
             for one in chain:
                 keys = [*one.keys("entity"), *one.owned_by()]
                 if self._you in keys or any(self._is_with_you(key) for key in keys):
                     return True
-                if set(one.keys("place")) & self._here:
+                if set(one.keys("place")) & self._here and ("for", group) not in where:
                     return True
         return False
 
@@ -449,7 +454,9 @@ class PresenceClaims:
                 continue
             place = self._place_told(clause)
             if place is not None and (place not in places or self._is_left_behind(clause, entity, place)):
-                yield self._elsewhere(entity, text)
+                # An action may take the player to a place, and back.
+                is_visit = entity == self._you and place in self._visited and clause.is_a("move", "arrive")
+                yield self._elsewhere(entity, text, is_certain=not is_visit)
                 return
             if entity == self._you and len(places) == 1 and self._leaves_here(clause, places):
                 yield self._elsewhere(entity, text)
@@ -612,3 +619,20 @@ class PresenceClaims:
                 name = self._facts.after.name_of(company)
                 yield WrongClaim("presence", text.strip(), f"{name} is where you are")
                 return
+
+
+def _reached(facts: TurnFacts) -> set[str]:
+    """Return the places that the actions of the turn name, and those of the entities that they name."""
+    rules = {rule["id"]: rule for rule in facts.spec.get("actions", ())}
+    text = " ".join(str(rules.get(one.action_id, {}).get("name") or "") for one in facts.actions)
+    chosen = {value for one in facts.actions for value in one.params.values() if isinstance(value, str)}
+    after = facts.after
+
+    def is_named(key: str, names: Iterable[str]) -> bool:
+        found = (re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE) for name in names)
+        return key in chosen or any(one is not None for one in found)
+
+    met = {entity for entity, names in after.names.items() if entity != after.you and is_named(entity, names)}
+    named = {place for place, names in after.place_names.items() if is_named(place, names)}
+    homes = {state.places[one] for state in (facts.before, after) for one in met if one in state.places}
+    return named | homes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from peripety.engine import Change, RollResult
+    from peripety.session.events import Event
     from peripety.session.state_facts import StateFacts
-    from peripety.session.turn_transaction import TurnResult
     from peripety.session.visibility import ViewerProjection
 
 
@@ -28,11 +29,13 @@ class WrongClaim:
             program; `secret` for a secret in other words.
         quotation: the sentence.
         expected: the fact of the record, as a sentence.
+        is_certain: False if a true sentence may look the same.
     """
 
     kind: str
     quotation: str
     expected: str
+    is_certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,8 @@ def turn_facts(
     spec: Mapping[str, Any],
     view: ViewerProjection,
     before: Any,
-    played: TurnResult,
+    after: Any,
+    events: Sequence[Event],
     *,
     knows_status: bool = True,
     done_before: frozenset[str] = frozenset(),
@@ -109,38 +113,75 @@ def turn_facts(
         spec: the scenario.
         view: the view of the audience.
         before: the whole state before the turn.
-        played: the turn.
+        after: the whole state after it.
+        events: its events; the result of the world's step is one of them.
         knows_status: True if the narrator knows the status of the run after the turn.
         done_before: ids of the actions that were accepted in earlier turns.
         secrets: texts that the audience may not know.
         known: texts that it knows, besides the clues, statements and log lines of the turn.
     """
-    shown = view.project_state(played.tree)
+    shown = view.project_state(after)
+    parts = [event for event in events if isinstance(event, ActionResolved | WorldResolved)]
+    changes = [change for part in parts for change in part.changes]
+    statuses = [part.status for part in parts if isinstance(part, WorldResolved)]
     given = [shown[section] for section in ("clues", "statements") if section in spec]
     return TurnFacts(
         spec,
         read_facts(spec, view.project_state(before), view.viewer),
         read_facts(spec, shown, view.viewer),
-        view.project_changes(played.changes),
-        [event for event in played.events if isinstance(event, ActionResolved)],
-        [event.roll for event in played.events if isinstance(event, Rolled)],
-        played.world.status,
+        view.project_changes(changes),
+        [event for event in events if isinstance(event, ActionResolved)],
+        [event.roll for event in events if isinstance(event, Rolled)],
+        statuses[-1] if statuses else Status("ongoing"),
         knows_status,
         done_before,
         [
             *(text for texts in given for text in texts.values() if isinstance(text, str)),
-            *_log_texts(view, played),
+            *_log_texts(view, parts),
         ],
         secrets,
         known,
     )
 
 
-def _log_texts(view: ViewerProjection, played: TurnResult) -> list[str]:
+def _log_texts(view: ViewerProjection, parts: Sequence[ActionResolved | WorldResolved]) -> list[str]:
     """Return the log lines of a turn that the audience sees."""
-    events = (view.project_event(event, view.viewer) for event in played.events)
+    shown = (view.project_event(part, view.viewer) for part in parts)
+    return [
+        line.message
+        for part in shown
+        if isinstance(part, ActionResolved | WorldResolved)
+        for line in part.log
+    ]
+
+
+def undo_changes(tree: Any, events: Sequence[Event]) -> Any:
+    """Return a state before the changes of a turn.
+
+    Args:
+        tree: the state after the turn.
+        events: the events of the turn.
+    """
     parts = [event for event in events if isinstance(event, ActionResolved | WorldResolved)]
-    return [line.message for part in parts for line in part.log]
+    before = deepcopy(tree)
+    for change in reversed([change for part in parts for change in part.changes]):
+        *above, last = engine.parse_path(change.path)[1:]
+        place = before
+        for step in above:
+            is_there = step in place if isinstance(place, dict) else _has_index(place, step)
+            place = place[step] if is_there else None
+        if isinstance(place, dict):
+            place.pop(last, None)
+            if change.before is not engine.ABSENT:
+                place[last] = deepcopy(change.before)
+        elif isinstance(place, list) and isinstance(last, int):
+            kept = [] if change.before is engine.ABSENT else [deepcopy(change.before)]
+            place[last : last + (change.after is not engine.ABSENT)] = kept
+    return before
+
+
+def _has_index(value: Any, step: str | int) -> bool:
+    return isinstance(value, list) and isinstance(step, int) and step < len(value)
 
 
 def _is_number(value: Any) -> bool:

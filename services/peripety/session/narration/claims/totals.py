@@ -553,7 +553,9 @@ class TotalClaims:
                 return True
             return cued and clause.is_a("remain", "contain") and not is_part
         if role == "object":
-            if clause.base == "leave" or (clause.base in words("count find total number") and not is_part):
+            counts = clause.base in words("count find total number") and not is_part
+            if clause.base == "leave" or (counts and not words("out off") & set(clause.rest_words[:1])):
+                # `you count out five coins` is what you give.
                 return True
             if (
                 clause.subject is not None

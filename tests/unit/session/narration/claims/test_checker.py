@@ -7,24 +7,33 @@ from dataclasses import replace
 
 import pytest
 
-from peripety.session.events import DialogueSpoken, NarrativeChunk, NarrativeRetracted, encode_value
+from peripety.session.events import (
+    ActionResolved,
+    DialogueSpoken,
+    NarrativeChunk,
+    NarrativeRetracted,
+    encode_value,
+)
 from peripety.session.narration.claims.checker import ClaimChecker, ClaimFilter, is_checkable
 from peripety.session.narration.claims.english import (
     SentenceBuffer,
     parse_numeral,
     split_sentences,
+    verb_table,
 )
 from peripety.session.narration.claims.record import TurnFacts
 from peripety.session.state_facts import read_facts
 from peripety.session.types import NarratorStats, Resolution
 from support.engine.specs import action, document, never
-from support.session.claims import cases, corpus, paraphrases
+from support.session.claims import cases, corpus, honest_turns, paraphrases
 from support.session.sessions import outcome, played, scene_of
 
 CAUGHT, FALSE_ALARMS = 0.85, 0.01
 CAUGHT_PARAPHRASES = 0.9
 # By the author of the last changes, before them: similes, speech, negation, memories and what only might be.
 COUNTER_FALSE_ALARMS = 0.0
+# Of the narrations of whole turns, by the author of the last changes, before them 3.6 %.
+HONEST_ALARMS = 0.02
 CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.5, 0.01
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
 CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.38, 0.022
@@ -44,7 +53,8 @@ def rate(name: str) -> float:
     found: Counter[bool] = Counter()
     for case in cases(name):
         if not case.is_tuning:
-            checker = checkers.setdefault(id(case.facts), ClaimChecker(case.facts))
+            checker = checkers.get(id(case.facts)) or ClaimChecker(case.facts)
+            checkers[id(case.facts)] = checker
             found[bool(checker.check(case.prose))] += 1
     return found[True] / found.total()
 
@@ -118,6 +128,73 @@ def test_only_what_is_certain_is_withheld(prose: str) -> None:
     assert checker_of().check(prose) == []
 
 
+@pytest.mark.parametrize(
+    ("prose", "kind"),
+    [
+        ("They take Beta off.", "presence"),
+        ("Beta looks up from the south yard.", "presence"),
+        ("Gamma watches from the west room. His hand comes up and waves at you.", "presence"),
+        ("You order them to repair the signal.", "action"),
+        ("There is not a single supply in the box.", "amount"),
+        ("Nine supplies stand along the wall.", "amount"),
+        ("You have dropped the seal.", "possession"),
+        ("They have shot Beta.", "life"),
+    ],
+)
+def test_what_is_only_likely_is_found_and_not_withheld(prose: str, kind: str) -> None:
+    checker = checker_of()
+    assert checker.check(prose) == []
+    assert [one.kind for one in checker.find_likely(prose)] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("prose", "kind"),
+    [
+        ("The marker was under Beta's coat.", "possession"),
+        ("The seal is burned to ash.", "possession"),
+        ("They have hanged Beta's friend, and they bury Beta.", "life"),
+        ("You keep the gate shut and do nothing to it.", "action"),
+    ],
+)
+def test_new_wordings_of_certain_claims_are_withheld(prose: str, kind: str) -> None:
+    assert kind in [one.kind for one in checker_of().check(prose)]
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "In the beginning there were nine supplies.",
+        "You do not repair the signal.",
+        "Gamma is in the west room.",
+        "You think of Delta, who always laughed.",
+        "Beta takes the badge off and puts it on again.",
+        "They would have taken Beta off.",
+    ],
+)
+def test_nothing_is_likely_in_honest_prose(prose: str) -> None:
+    checker = checker_of()
+    assert checker.check(prose) == checker.find_likely(prose) == []
+
+
+def test_an_action_may_take_the_player_to_a_place_and_back() -> None:
+    facts = next(case.facts for case in cases("honest") if case.kind == "amount")
+    rule = action("visit") | {"name": "Look into the west room"}
+    tried = ActionResolved("visit", {}, accepted=True, reasons=(), changes=(), log=())
+    spec = {**facts.spec, "actions": [*facts.spec["actions"], rule]}
+    told = "You walk into the west room."
+    assert ClaimChecker(facts).check(told) != []
+    assert ClaimChecker(replace(facts, spec=spec, actions=[*facts.actions, tried])).check(told) == []
+
+
+def test_a_regular_past_is_read_beside_an_irregular_one() -> None:
+    assert {"burned", "burnt", "backed"} <= verb_table().keys()
+
+
+def test_turns_of_an_honest_narrator_pass() -> None:
+    turns = honest_turns()
+    assert sum(bool(ClaimChecker(facts).check(text)) for facts, text in turns) <= HONEST_ALARMS * len(turns)
+
+
 def test_other_honest_prose_passes() -> None:
     assert rate("counter") <= COUNTER_FALSE_ALARMS
 
@@ -145,7 +222,8 @@ def test_the_documented_share_of_prose_by_other_authors_is_caught(
     checkers: dict[int, ClaimChecker] = {}
     found: Counter[tuple[str, bool]] = Counter()
     for facts, label, _, text in corpus(name):
-        checker = checkers.setdefault(id(facts), ClaimChecker(facts))
+        checker = checkers.get(id(facts)) or ClaimChecker(facts)
+        checkers[id(facts)] = checker
         found[label, bool(checker.check(text))] += 1
     caught, missed, alarms, passed = (
         found[label, is_found] for label in ("false", "true") for is_found in (True, False)
