@@ -27,7 +27,7 @@ ROUNDS ?= 3
 
 .PHONY: help
 help:  ## Show the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-27s %s\n", $$1, $$2 }' Makefile
 
 # The game comes first, if need be on the Python core: the native core has the same results, and takes a minute to build.
 .PHONY: play

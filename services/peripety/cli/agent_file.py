@@ -373,10 +373,7 @@ def _violations(error: ValidationError) -> Iterator[tuple[str, str]]:
 def _agent_file_error(path: Path, problems: list[tuple[str, str]]) -> InvalidArgumentError:
     count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
     return InvalidArgumentError(
-        f"{path} is not a valid agent file: {count}",
+        f"agent file {path} is not valid: {count}",
         code="MANIFEST_INVALID",
-        violations=[
-            FieldViolation(f"{path}: {place.removeprefix('.')}" if place else str(path), problem)
-            for place, problem in problems
-        ],
+        violations=[FieldViolation(place.removeprefix(".") or "/", problem) for place, problem in problems],
     )

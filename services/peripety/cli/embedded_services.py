@@ -19,7 +19,7 @@ from peripety.certification.certificate import CertificationProgress
 from peripety.cli.output import EXIT_INTERRUPTED, error_console, printable, progress_bar
 from peripety.core import logging_setup
 from peripety.core.concurrency import closing
-from peripety.core.config import Config, LogLevel
+from peripety.core.config import Config, LogLevel, split_address
 from peripety.errors import InternalError
 from peripety.rpc.channel import open_channel
 from peripety.scenario.types import Progress
@@ -175,6 +175,11 @@ def serve(
     The edge listens on PERIPETY_EDGE_LISTEN. Alone, it calls the services at PERIPETY_SERVICES_ADDRESS.
     SIGTERM or Ctrl-C stops it after the calls in progress.
     """
+    if listen:
+        try:
+            split_address(listen)
+        except ValueError as error:
+            raise typer.BadParameter(f"--listen {error}") from None
     name = "edge_listen" if service is ServiceName.EDGE else "listen"
     config = Config.from_environment(**({name: listen} if listen else {}))
     _name_misspelt_variables()

@@ -349,7 +349,10 @@ def mutate(
     scenarios: Scenarios = None,
     operator: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Mutation operator; may be repeated. [default: all operators]"),
+        typer.Option(
+            metavar="NAME",
+            help="Mutation operator; may be repeated. An unknown name lists all. [default: all operators]",
+        ),
     ] = None,
     server: Server = None,
     as_json: AsJson = False,

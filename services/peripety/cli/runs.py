@@ -35,7 +35,14 @@ from peripety.cli.output import (
 )
 from peripety.cli.render.console import live_view
 from peripety.cli.render.policy import live_policy_view
-from peripety.errors import DeadlineError, NotFoundError, PeripetyError, SpecError
+from peripety.errors import (
+    DeadlineError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PeripetyError,
+    SpecError,
+)
 from peripety.rpc.proto_json import enum_word, to_json
 
 if TYPE_CHECKING:
@@ -128,6 +135,9 @@ class RunFollower:
                 error_console().print(f"{_STORED}; follow it with: {command}", soft_wrap=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except SpecError:
+            raise
+        except (InvalidArgumentError, FailedPreconditionError):
+            # The same command would fail again.
             raise
         except PeripetyError:
             if self.run_id:

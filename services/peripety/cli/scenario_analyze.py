@@ -20,7 +20,7 @@ from peripety import engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
 from peripety.certification import certificate as certificates
-from peripety.certification.difficulty_gate import describe_rate
+from peripety.certification.difficulty_gate import describe_rate, evaluate_to_verdict
 from peripety.certification.options import (
     MAX_RUNS,
     USUAL_PERSONAS,
@@ -36,6 +36,7 @@ from peripety.cli.options import Horizon, MaxRuns, Persona, Player, Players, See
 from peripety.cli.output import (
     EXIT_FAILED,
     SHOWS_EVERYTHING,
+    error_console,
     finding_fields,
     finding_lines,
     one_line,
@@ -51,6 +52,7 @@ from peripety.cli.output import (
 )
 from peripety.core.concurrency import WorkerPool
 from peripety.engine import PERSONAS
+from peripety.errors import filter_errors
 from peripety.scenario.balance.balancer import (
     CONFIRMING_RUNS,
     BalanceFailed,
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
 
     from peripety.certification.types import PersonaReport, Rate
     from peripety.engine import DryRunReport, Program
+    from peripety.errors import Finding
     from peripety.scenario.rule_graph.graph import GraphNode
     from peripety.scenario.rule_graph.shapes import Columns
     from peripety.scenario.types import NumberEdit
@@ -380,8 +383,8 @@ def balance(
 ) -> None:
     """Tune numbers of a specification to a loss rate.
 
-    Changes as few numbers as possible and no rules. Exit code 0 if it is balanced, 1 if the target is out of
-    reach.
+    Changes as few numbers as possible and no rules. Whole numbers stay whole if possible. Names what the
+    result would be refused for. Exit code 0 if it is balanced, 1 if the target is out of reach.
     """
     wanted = parse_target(target)
     options = DryRunOptions(persona.value, seed, max_runs or CONFIRMING_RUNS)
@@ -391,11 +394,23 @@ def balance(
     with closing(WorkerPool()) as workers:
         events = Balancer(workers).balance(order)
         result = run_with_progress(events, "balancing", *_RESULT_TYPES)
+        refused = asyncio.run(_find_refusals(result, workers)) if isinstance(result, BalanceReached) else ()
     if isinstance(result, BalanceReached) and out is not None:
         save_file(result.document + b"\n", out)
     tell = _print_balance_json if as_json else _print_balance
     tell(result, wanted)
+    if refused:
+        error_console().print("The result would be refused:", style="yellow")
+        for line in finding_lines(refused):
+            error_console().print(line)
     raise typer.Exit(0 if isinstance(result, BalanceReached) else EXIT_FAILED)
+
+
+async def _find_refusals(result: BalanceReached, workers: WorkerPool) -> Sequence[Finding]:
+    """Return the errors for which the balanced scenario could not be stored or played."""
+    program = engine.compile_trusted(result.document)
+    verdict = await evaluate_to_verdict(program, DryRunOptions(), workers)
+    return filter_errors(verdict.findings)
 
 
 @commands.command()

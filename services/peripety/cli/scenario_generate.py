@@ -224,6 +224,12 @@ def _generate_random(count: int, *, seed: int, out: Path | None, with_story: boo
             advance(1)
 
 
+def _ask_description() -> str:
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("give --description TEXT, or --description - for standard input")
+    return prompt_line("Describe the scenario > ") or ""
+
+
 @commands.command()
 def generate(
     description: Description = None,
@@ -300,7 +306,7 @@ def generate(
         raise typer.BadParameter("--follow RUN continues a run; leave out --description")
     require_writable(out)
     if description is None and follow is None:
-        description = (prompt_line("Describe the scenario > ") if sys.stdin.isatty() else None) or ""
+        description = _ask_description()
     request = scenario_pb2.GenerateScenarioRequest(
         description=read_text_argument(description or "", "--description"),
         seed=seed,

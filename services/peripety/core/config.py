@@ -500,7 +500,7 @@ def _environment_variables() -> dict[str, str]:
 def _describe_error(error: ErrorDetails) -> str:
     if error["type"] == "enum":
         expected = str(error["ctx"]["expected"])
-        return "is not available; choose one of " + expected.replace("'", "").replace(" or ", ", ")
+        return "must be one of " + expected.replace("'", "").replace(" or ", ", ")
     place = ".".join(map(str, error["loc"][1:]))
     return (place and f"{place}: ") + error["msg"].removeprefix("Value error, ")
 

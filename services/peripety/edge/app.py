@@ -194,7 +194,10 @@ async def _show_docs() -> FileResponse:
 async def _handle_validation_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class only
     violations = [
-        FieldViolation(".".join(map(str, one["loc"][1:])) or "body", one["msg"]) for one in error.errors()
+        FieldViolation("body", f"is not JSON: {one['ctx']['error']}")
+        if one["type"] == "json_invalid"
+        else FieldViolation(".".join(map(str, one["loc"][1:])) or "body", one["msg"])
+        for one in error.errors()
     ]
     first = violations[0]
     return problem_response(InvalidArgumentError(f"{first.field}: {first.reason}", violations=violations))

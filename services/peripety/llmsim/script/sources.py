@@ -74,7 +74,7 @@ class ScriptError(InvalidArgumentError):
         self.problems = tuple(problems)
         many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         super().__init__(
-            f"{source} is not a valid script: {many}",
+            f"script {source} is not valid: {many}",
             violations=[
                 FieldViolation(p.field_name or "/", f"{p.message} ({self.format_position(p)})")
                 for p in problems

@@ -1,5 +1,7 @@
 """Balancing: the fewest and smallest moves of numbers that bring a fail rate into a requested band.
 
+Whole numbers stay whole, unless the band is out of reach that way.
+
 The caller requests it explicitly, so it may move more numbers than a repair, and more than once. All
 tunable numbers are candidates, and no number moves by more than half. A result is confirmed on fresh runs.
 If that fails, the search continues with the difference as a correction.
@@ -186,16 +188,33 @@ class _BalanceAttempts:
         else:
             runs = _SEARCH_RUNS if order.target.width >= _NARROW else _FINE_SEARCH_RUNS
         knobs = select_for_balance(program.spec)
-        self._trials = CandidateRuns(program, knobs, min(runs, self._runs), order.options, workers)
+        whole = [knob.keep_whole() for knob in knobs]
+        self._choices = [
+            CandidateRuns(program, numbers, min(runs, self._runs), order.options, workers)
+            for numbers in ([whole, knobs] if whole != knobs else [knobs])
+        ]
+        self._trials = self._choices[0]
 
     async def events(self) -> AsyncIterator[BalanceEvent]:
-        """Simulate the scenario, search, confirm, and search again if the confirmation fails."""
+        """Simulate the scenario and balance it: first with whole numbers that stay whole, then with any."""
         yield Progress(ProgressStage.DRY_RUNNING, "simulating the present scenario", 0.1)
         before = await self._trials.simulate(self._trials.start_setting, 0, self._runs)
         if before.report.errors:
             yield _rule_failure(before)
             return
         yield Progress(ProgressStage.DRY_RUNNING, describe_rate(before.report), 0.2)
+        for trials in self._choices:
+            self._trials = trials
+            async with closing(self._search_and_confirm(before)) as events:
+                async for event in events:
+                    if isinstance(event, BalanceFailed) and trials is not self._choices[-1]:
+                        break
+                    yield event
+                else:
+                    return
+
+    async def _search_and_confirm(self, before: BalanceCandidate) -> AsyncIterator[BalanceEvent]:
+        """Search, confirm, and search again if the confirmation fails."""
         found, after, luck = before, before, 0.0
         for attempt in range(len(_SHARES)):
             if attempt or not self._target.is_met(before.rate):

@@ -1,6 +1,7 @@
 """Tunable numbers of a specification, their selection, and descriptions of moves.
 
-No number moves by more than half, weights stay within their bounds, and a moved number has few digits.
+No number moves by more than half, weights stay within their bounds, and a moved number has few digits. A
+whole number can be kept whole.
 
 A repair moves the weights and effects of random events, and decay, unless they help the player. Balancing
 also moves helpful events, the effects of actions, and initial values. The harmful direction of a quantity
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import math
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -100,22 +101,25 @@ class TunableNumber:
         value: its value; not 0.
         kind: its meaning.
         harder_direction: the direction that makes the scenario harder, from its conditions: 1 for up, -1
-            for down, 0 if
-            unknown.
+            for down, 0 if unknown.
+        stays_whole: True if it moves in whole steps.
     """
 
     segments: Segments
     value: float
     kind: NumberKind
     harder_direction: int = 0
+    stays_whole: bool = False
 
     def with_factor(self, factor: float) -> float:
         """Return the number times a factor, with few digits and within bounds."""
-        return round_toward(self._clamped_product(factor), toward=self.value)
+        return self.with_value(self._clamped_product(factor))
 
     def with_value(self, value: float) -> float:
         """Return a number with few digits near a value, rounded towards the original."""
-        return round_toward(value, toward=self.value)
+        if self.stays_whole:
+            value = float(math.floor(value) if value > self.value else math.ceil(value))
+        return round_toward(value, toward=self.value) if value else value
 
     def with_digits(self, value: float, digits: int) -> float:
         """Return the value rounded to a number of digits; unchanged if the result is out of bounds."""
@@ -127,7 +131,11 @@ class TunableNumber:
     def bounds(self) -> tuple[float, float]:
         """Return the minimum and maximum of the number."""
         low, high = sorted((self._clamped_product(1 - MAX_MOVE), self._clamped_product(1 + MAX_MOVE)))
-        return low, high
+        return (math.ceil(low), math.floor(high)) if self.stays_whole else (low, high)
+
+    def keep_whole(self) -> TunableNumber:
+        """Return the number so that it stays whole, if it is."""
+        return replace(self, stays_whole=self.value == math.floor(self.value))
 
     def _clamped_product(self, factor: float) -> float:
         if self.kind is NumberKind.AMOUNT:

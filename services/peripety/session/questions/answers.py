@@ -68,11 +68,11 @@ def answer_question(record: SessionRecord, question: str) -> Answer:
     own, *others = find_words(record.spec)
     answers = (_Question(record, question, words, own).answer() for words in (own, *others))
     found = next((answer for answer in answers if answer is not None), None)
-    return found or Answer(_explain_silence(record.spec, own), is_found=False)
+    return found or Answer(_say_no_answer(record.spec, own), is_found=False)
 
 
-def _explain_silence(spec: Mapping[str, Any], words: QuestionWords) -> str:
-    """Return the answer without an answer; in a language without questions it names those with them."""
+def _say_no_answer(spec: Mapping[str, Any], words: QuestionWords) -> str:
+    """Say that the record has no answer; in a language without questions, name those that have them."""
     language = find_story_language(spec)
     is_other = bool(spec.get("opening")) and language not in {"", *list_question_languages()}
     return words.say("cannot_here" if is_other else "cannot")
@@ -114,7 +114,7 @@ class _Question:
 
     @property
     def _time(self) -> int:
-        """The turn after which the state counts."""
+        """Number of the turn whose final state the answer is about."""
         if self._turn is None:
             return self._record.last_turn
         return self._turn - 1 if self._relation == "before" else self._turn
@@ -211,7 +211,7 @@ class _Question:
     # --- amounts ---
 
     def _find_quantities(self, text: str, facts: StateFacts) -> list[Quantity]:
-        """Return the quantities that a text names: those of the longest name, of the owner that it names."""
+        """Return the quantities that a text names; the longest name wins, of the owner named."""
         known: dict[str, list[Quantity]] = {}
         for quantity in facts.quantities.values():
             for form in {form for name in quantity.names for form in number_forms(name)}:

@@ -438,7 +438,7 @@ def test_the_error_reads_like_a_compilers(tmp_path: Path) -> None:
     with pytest.raises(ScriptError) as caught:
         load_script(path)
     assert str(caught.value).splitlines() == [
-        f"{path} is not a valid script: 2 problems",
+        f"script {path} is not valid: 2 problems",
         f"  {path}:1:1: sede: a script has no field `sede`; did you mean `seed`?",
         f'  {path}:2:1: clock: "reel" is not a valid choice; did you mean "real"?',
     ]

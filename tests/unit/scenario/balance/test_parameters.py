@@ -11,6 +11,8 @@ import pytest
 
 from peripety.engine.schema_validation import format_pointer
 from peripety.scenario.balance.parameters import (
+    NumberKind,
+    TunableNumber,
     round_toward,
     scale_numbers,
     select_for_balance,
@@ -191,3 +193,13 @@ def test_keys_with_slashes_have_pointers_that_find_them() -> None:
 
 def test_the_smallest_numbers_stay_as_they_are() -> None:
     assert round_toward(1e-308, toward=0) == 1e-308
+
+
+def test_a_whole_number_moves_in_whole_steps_and_not_by_more_than_half() -> None:
+    number = TunableNumber(("a",), 14.0, NumberKind.AMOUNT).keep_whole()
+    assert number.bounds == (7, 21)
+    assert [number.with_value(value) for value in (8.4, 13.9, 14.0, 14.9, 20.6)] == [9, 14, 14, 14, 20]
+    one = TunableNumber(("a",), 1.0, NumberKind.AMOUNT).keep_whole()
+    assert one.bounds == (1, 1)
+    part = TunableNumber(("a",), 0.5, NumberKind.AMOUNT).keep_whole()
+    assert part.with_value(0.6) == 0.6
