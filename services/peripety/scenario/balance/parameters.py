@@ -1,7 +1,7 @@
 """Tunable numbers of a specification, their selection, and descriptions of moves.
 
 No number moves by more than half, weights stay within their bounds, and a moved number has few digits. A
-whole number can be kept whole.
+whole number can be limited to whole steps.
 
 A repair moves the weights and effects of random events, and decay, unless they help the player. Balancing
 also moves helpful events, the effects of actions, and initial values. The harmful direction of a quantity

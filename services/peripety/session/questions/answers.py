@@ -72,7 +72,7 @@ def answer_question(record: SessionRecord, question: str) -> Answer:
 
 
 def _say_no_answer(spec: Mapping[str, Any], words: QuestionWords) -> str:
-    """Say that the record has no answer; in a language without questions, name those that have them."""
+    """Return the text if the record has no answer; it names the languages with questions if this has none."""
     language = find_story_language(spec)
     is_other = bool(spec.get("opening")) and language not in {"", *list_question_languages()}
     return words.say("cannot_here" if is_other else "cannot")
