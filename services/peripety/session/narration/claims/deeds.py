@@ -46,6 +46,8 @@ _NAMELESS = (
     | _PREPOSITIONS
     | words("it its this that them one all everything of and or yourself yourselves us you")
 )
+_QUESTIONS = words("what who whom whose which how why where when whether")
+_REFLEXIVES = words("yourself yourselves myself ourselves himself herself itself themselves")
 _MISSES = words(
     "miss misses missed fail fails failed but vain nothing not n't no without wide useless too never jammed"
 )
@@ -114,7 +116,8 @@ def read_deeds(action: Mapping[str, Any]) -> Iterator[Deed]:
             rest = rest[1:]
         # An id is often the verb alone, which is too little where the name has an object.
         is_bare_id = not rest and bool(action.get("name")) and name != action["name"]
-        if len(verb) > 1 and not is_bare_id:
+        # The object of `find out what leads x to y` is a question, and neither x nor y.
+        if len(verb) > 1 and not is_bare_id and not _QUESTIONS & set(rest):
             yield Deed(action["id"], action.get("name") or action["id"], verb, " ".join(rest), has_chance)
 
 
@@ -670,7 +673,7 @@ class EndingClaims:
         ):
             return False
         you = self._facts.after.you
-        suffers = any(you in one.keys("entity") for one in clause.objects)
+        suffers = any(you in one.keys("entity") and one.word not in _REFLEXIVES for one in clause.objects)
         objects = [one for one in clause.objects if one.word not in words("it case mystery crime riddle all")]
         return suffers or (
             you in clause.subjects() and not objects and (clause.is_passive or not clause.phrases)

@@ -99,6 +99,21 @@ def test_only_what_a_message_tells_of_its_ending_is_an_ending(prose: str, is_cla
     assert [one.kind for one in checker.check(prose)] == ["ending"] * is_claim
 
 
+def test_an_ending_that_befalls_the_player_is_no_act_upon_oneself() -> None:
+    facts = next(case.facts for case in cases("honest"))
+    caught = {"id": "caught", "when": {"<": [1, 0]}}
+    checker = ClaimChecker(replace(facts, spec={**facts.spec, "loss_conditions": [caught]}))
+    assert checker.check("You catch yourself listening for the rain.") == []
+    assert [one.kind for one in checker.check("They have caught you.")] == ["ending"]
+
+
+def test_an_action_that_answers_a_question_has_no_part_of_the_question_as_its_object() -> None:
+    facts = next(case.facts for case in cases("honest"))
+    name = "Find out what leads the others to the hidden key"
+    spec = {**facts.spec, "actions": [*facts.spec["actions"], {**action("settle", []), "name": name}]}
+    assert ClaimChecker(replace(facts, spec=spec)).check("You have brought the hidden key.") == []
+
+
 def test_the_narrator_may_repeat_a_text_that_the_audience_has_been_given() -> None:
     facts = next(case.facts for case in cases("honest") if case.kind == "amount")
     told = "Beta says that only four supplies are left, and draws them on a napkin."
