@@ -64,6 +64,16 @@ def play(home: Path, text: str, *options: str) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.slow(reason="whole games of several texts")
+@pytest.mark.parametrize("name", ["en-03", "en-09", "en-15", "en-20"])
+def test_the_record_contradicts_no_sentence_of_a_game_without_a_model(tmp_path: Path, name: str) -> None:
+    texts = json.loads((ROOT / "tests" / "data" / "offline_reading" / "texts.json").read_text())["texts"]
+    text = next(one["text"] for one in texts if one["id"] == name)
+    done = peripety(tmp_path, "play", "--auto", "--description", text)
+    assert done.returncode == 0, done.stderr
+    assert "(Another version follows.)" not in done.stdout
+
+
 @pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize("name", TEXTS)
 def test_any_text_becomes_a_game_of_five_turns(tmp_path: Path, name: str) -> None:
