@@ -239,8 +239,8 @@ class ScenarioNames:
         label = self._labels.get(path) or {}
         unit = one_line(label.get("unit") or "")
         was, now = _band(label, before), _band(label, after)
-        # The unit is a plural.
-        shown = "" if amount == "1" and unit.isalpha() else unit
+        # A unit of words is a plural.
+        shown = "" if amount == "1" and any(map(str.isalpha, unit)) else unit
         change = f"{self.name(path)} {'+' if after > before else _MINUS}{amount} {shown}".strip()
         yield f"{change} ({now})" if was != now else change
 

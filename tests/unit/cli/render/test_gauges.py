@@ -63,6 +63,15 @@ def test_without_labels_every_visible_number_is_named_by_its_key_and_has_an_amou
 
 
 @pytest.mark.parametrize(
+    ("unit", "told"),
+    [("days", "Alpha −1"), ("half-days", "Alpha −1"), ("medias horas", "Alpha −1"), ("%", "Alpha −1 %")],
+)
+def test_a_single_unit_is_not_told_in_the_plural(unit: str, told: str) -> None:
+    spec = {**SPEC, "labels": {"state.alpha": {"name": "Alpha", "unit": unit}}}
+    assert parts(change("state.alpha", 4, 3), spec=spec) == [told]
+
+
+@pytest.mark.parametrize(
     ("share", "bar"),
     [(0, "▁▁▁"), (0.01, "▃▁▁"), (0.5, "▆▃▁"), (0.99, "▆▆▃"), (1, "▆▆▆")],
 )
