@@ -45,14 +45,15 @@ def narrate(
             how often an event or a line of the log has happened, by its text, unless it is new.
         history: summaries of earlier turns, oldest first. They determine the language. The first narrated
             turn also explains that no model narrates.
-        scene: the scenario and the earlier turns. The scenario of a plot is narrated by beats.
+        scene: the scenario and the earlier turns. The scenario of a plot is narrated by beats. One with
+            labels is narrated by its own texts and bands, because its readers are shown the numbers.
     """
     beats = _find_beats(facts, scene)
     if beats is not None:
         return {"narrative": beats.narrative()}
-    teller = _TemplateNarrator(facts, detect_language(_language_sample(facts, history)))
-    mark = _SHORT_MARK if history else OFFLINE_MARK
-    return {"narrative": " ".join([mark, *teller.sentences()])}
+    teller = _TemplateNarrator(facts, detect_language(_language_sample(facts, history)), scene)
+    mark = ("" if teller.has_labels else _SHORT_MARK) if history else OFFLINE_MARK
+    return {"narrative": " ".join([mark, *teller.sentences()]).strip()}
 
 
 def narrate_late_facts(
@@ -123,23 +124,51 @@ def _parse_lines(text: str) -> Iterator[dict[str, Any]]:
 
 
 class _TemplateNarrator:
-    """Selector of sentence templates for the facts of one turn."""
+    """Selector of sentence templates for the facts of one turn.
 
-    def __init__(self, facts: Mapping[str, Any], language: Language) -> None:
+    Args:
+        facts: the turn.
+        language: the language of the templates.
+        scene: the scenario; None if it is unknown.
+
+    Attributes:
+        has_labels: True if the scenario names its quantities.
+    """
+
+    def __init__(self, facts: Mapping[str, Any], language: Language, scene: Scene | None = None) -> None:
         self._facts = facts
         self._prose = language.prose
+        scenario = {} if scene is None else scene.scenario
+        self._labels = {
+            tuple(_path_keys(path)): label for path, label in (scenario.get("labels") or {}).items()
+        }
+        self.has_labels = bool(self._labels)
+        self._entities = {
+            entity["id"]: _name(entity)
+            for entity in scenario.get("entities") or ()
+            if self.has_labels and isinstance(entity, dict) and "id" in entity
+        }
         canonical = json.dumps(facts, sort_keys=True, ensure_ascii=True).encode()
         self._choice = int.from_bytes(hashlib.sha256(canonical).digest()[:4], "big")
 
     def sentences(self) -> Iterator[str]:
         """Yield sentences for the actions, the events, the changes and the ending."""
         actions = list(self._facts.get("actions") or [])
-        yield from (self._fill_template("chose", name=_action_name(action)) for action in actions)
+        # What an action of such a scenario does is told by its own text.
+        if not (self.has_labels and self._facts.get("log")):
+            yield from (self._fill_template("chose", name=self._action_name(action)) for action in actions)
         if not actions:
             yield self._fill_template("idle")
         yield from (_to_sentence(line) for line in self._event_sentences())
         yield from self._change_sentences()
         yield from self.ending_sentence()
+
+    def _action_name(self, action: Mapping[str, Any]) -> str:
+        params = ", ".join(
+            self._entities.get(value) or f"{_printable(name)} {_format_value(value)}"
+            for name, value in (action.get("params") or {}).items()
+        )
+        return f"{_name(action)} ({params})" if params else _name(action)
 
     def _fill_template(self, use: str, **slots: str) -> str:
         patterns = self._prose[use]
@@ -151,7 +180,9 @@ class _TemplateNarrator:
         log = [_printable(line) for line in self._facts.get("log") or []]
         event = self._facts.get("event")
         named = [_name(event)] if event else []
-        return [self.repeat(text) for text in dict.fromkeys([*named, *log])]
+        # With a text for each action, the texts of the actions come first.
+        count = min(len(log), len(self._facts.get("actions") or ())) if self.has_labels else 0
+        return [self.repeat(text) for text in dict.fromkeys([*log[:count], *named, *log[count:]])]
 
     def repeat(self, text: str) -> str:
         """Return the text of an event, with the number of times if it is not new."""
@@ -162,8 +193,14 @@ class _TemplateNarrator:
 
     def _change_sentences(self) -> Iterator[str]:
         for change in islice(_net_changes(self._facts.get("changes") or []), _MAX_CHANGES):
-            label, in_list = _path_label(change["path"])
             before, after = change.get("before"), change.get("after")
+            if self.has_labels:
+                named = self._labels.get(tuple(_path_keys(change["path"])), {})
+                word = _band_word(named, after)
+                if word and word != _band_word(named, before):
+                    yield self._fill_template("set", a=_printable(named.get("name")), after=_printable(word))
+                continue
+            label, in_list = _path_label(change["path"])
             yield self._fill_template(
                 _template_kind(before, after, in_list=in_list),
                 a=label,
@@ -217,21 +254,26 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _path_keys(path: str) -> list[str]:
+    """Return the keys of a path, without the indexes of lists."""
+    return [name or json.loads(quoted) for name, index, quoted in _STEP.findall(path) if not index]
+
+
+def _band_word(label: Mapping[str, Any], value: Any) -> str:
+    """Return the word of a label for a value; empty without one."""
+    if not _is_number(value):
+        return ""
+    bands = label.get("bands") or ()
+    return str(next((band["word"] for band in bands if value <= band.get("upto", value)), ""))
+
+
 def _path_label(path: str) -> tuple[str, bool]:
     """Return the label of a path, and whether it leads into a list."""
-    steps = _STEP.findall(path)
-    keys = [name or json.loads(quoted) for name, index, quoted in steps if not index]
+    steps, keys = _STEP.findall(path), _path_keys(path)
     # The owner and the visibility are not part of the label.
     kept = keys[2:] if keys[:1] == ["private"] else keys[1:] if keys[:1] == ["hidden"] else keys
     text = _printable(" ".join(kept[-2:]).replace("_", " ")) or _printable(path)
     return text[:1].upper() + text[1:], bool(steps and steps[-1][1])
-
-
-def _action_name(action: Mapping[str, Any]) -> str:
-    params = ", ".join(
-        f"{_printable(name)} {_format_value(value)}" for name, value in (action.get("params") or {}).items()
-    )
-    return f"{_name(action)} ({params})" if params else _name(action)
 
 
 def _name(thing: Mapping[str, Any]) -> str:

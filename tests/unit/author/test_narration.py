@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.author.narration import narrate, narrate_late_facts
+from peripety.author.plots.beats import Scene
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.engine.schema_validation import validate_against_schema
 from peripety.engine.schemas import OUTCOME, schema_document
@@ -62,6 +63,27 @@ def test_a_turn_is_told_as_a_valid_outcome_without_changes_of_its_own() -> None:
 def test_the_first_turn_says_at_length_that_no_model_tells_it() -> None:
     assert told(history=()).startswith(OFFLINE_MARK)
     assert told(history=("before",)).startswith("(offline) ")
+
+
+def test_a_scenario_with_labels_is_told_by_its_texts_and_bands() -> None:
+    bands = [{"upto": 4, "word": "low"}, {"word": "enough"}]
+    scenario = {
+        "labels": {"state.a": {"name": "Alpha", "bands": bands}, "state.b": {"name": "Beta"}},
+        "entities": [{"id": "g", "name": "Gamma"}],
+    }
+    act = {"id": "act", "name": "Ask", "params": {"who": "g"}}
+    changes = [
+        change("state.a", 5, 4),
+        change("state.b", 1, 2),
+        change("state.c", 1, 2),
+        change("state.clues.k", "", "A text that is revealed."),
+    ]
+    event = {"id": "e", "name": "It rains"}
+    turn = facts(actions=[act], changes=changes, event=event, log=["You ask.", "The path is wet."])
+    narrative = narrate(turn, ("before",), Scene(scenario, {}))["narrative"]
+    assert re.fullmatch(r"You ask\. It rains\. The path is wet\. Alpha (became|is now:) low\.", narrative)
+    silent = narrate(facts(actions=[act]), ("before",), Scene(scenario, {}))["narrative"]
+    assert "Ask (Gamma)" in silent
 
 
 def test_the_same_facts_read_the_same_and_others_vary() -> None:
