@@ -154,7 +154,7 @@ class _TemplateNarrator:
     def sentences(self) -> Iterator[str]:
         """Yield sentences for the actions, the events, the changes and the ending."""
         actions = list(self._facts.get("actions") or [])
-        # What an action of such a scenario does is told by its own text.
+        # The text of an action describes it better than its name.
         if not (self.has_labels and self._facts.get("log")):
             yield from (self._fill_template("chose", name=self._action_name(action)) for action in actions)
         if not actions:
