@@ -367,7 +367,7 @@ def _violations(error: ValidationError) -> Iterator[tuple[str, str]]:
     words = {"extra_forbidden": "is not a known key", "missing": "is required"}
     for found in error.errors(include_url=False, include_input=False):
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in found["loc"])
-        yield place, words.get(found["type"], found["msg"])
+        yield place, words.get(found["type"], found["msg"].removeprefix("Value error, "))
 
 
 def _agent_file_error(path: Path, problems: list[tuple[str, str]]) -> InvalidArgumentError:
@@ -375,5 +375,8 @@ def _agent_file_error(path: Path, problems: list[tuple[str, str]]) -> InvalidArg
     return InvalidArgumentError(
         f"agent file {path} is not valid: {count}",
         code="MANIFEST_INVALID",
-        violations=[FieldViolation(place.removeprefix(".") or "/", problem) for place, problem in problems],
+        violations=[
+            FieldViolation(f"{path}: {place.removeprefix('.')}" if place else "/", problem)
+            for place, problem in problems
+        ],
     )

@@ -196,6 +196,9 @@ _MAX_FINDINGS = 20
 _FIELD = re.compile(r"^[a-z]+(?:[_.][a-z_.0-9]+)+:? ")
 
 
+_PLAIN_FIELD = re.compile(r"[a-z][a-z0-9_.\[\]]*")
+
+
 def explain_error(error: PeripetyError) -> int:
     """Print an error to standard error and return the exit code. Fields of requests are named by words."""
     console = error_console()
@@ -222,7 +225,7 @@ def explain_error(error: PeripetyError) -> int:
 
 def _name_field(field: str) -> str:
     """Return the words of the last segment of a field; options, variables and JSON Pointers as they are."""
-    is_plain = field.islower() and not field.startswith(("-", "/"))
+    is_plain = _PLAIN_FIELD.fullmatch(field) is not None
     return field.rpartition(".")[2].replace("_", " ") if is_plain else field
 
 

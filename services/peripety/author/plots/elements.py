@@ -95,12 +95,10 @@ def add_elements(plot: Plot, names: Collection[str]) -> Plot:
     for name in (one for one in ELEMENTS if one in names):
         rules = table[name]
         gauge = rules["gauge"]
-        action = rules["action"]
-        does = {parts.get(key, key): step for key, step in action["does"].items()}
-        does.pop("", None)
+        action, event = (_with_parts(rules[key], parts) for key in ("action", "event"))
         first_decision = next(place for place, one in enumerate(plot.actions) if one.get("once"))
         actions = [*plot.actions]
-        actions.insert(first_decision, {**action, "does": does})
+        actions.insert(first_decision, action)
         steps = [*plot.solution, action["id"]]
         plot = replace(
             plot,
@@ -109,11 +107,17 @@ def add_elements(plot: Plot, names: Collection[str]) -> Plot:
                 name: PlotGauge(gauge["start"], gauge["max"], is_low_good=gauge.get("good") == "low"),
             },
             actions=actions,
-            events=[*plot.events, rules["event"]],
+            events=[*plot.events, event],
             losses=[*plot.losses, rules["loss"]],
             solution=steps,
         )
     return plot
+
+
+def _with_parts(rule: Mapping[str, Any], parts: Mapping[str, str]) -> dict[str, Any]:
+    """Return a rule with the gauges of a plot in place of parts; what the plot does not have is left out."""
+    does = {parts.get(key, key): step for key, step in rule["does"].items()}
+    return {**rule, "does": {gauge: step for gauge, step in does.items() if gauge}}
 
 
 def add_element_texts(texts: Mapping[str, Any], names: Collection[str]) -> Mapping[str, Any]:
