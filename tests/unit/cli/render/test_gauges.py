@@ -64,11 +64,11 @@ def test_without_labels_every_visible_number_is_named_by_its_key_and_has_an_amou
 
 @pytest.mark.parametrize(
     ("unit", "told"),
-    [("days", "Alpha −1"), ("half-days", "Alpha −1"), ("medias horas", "Alpha −1"), ("%", "Alpha −1 %")],
+    [("days", "Alpha +1"), ("half-days", "Alpha +1"), ("medias horas", "Alpha +1"), ("%", "Alpha +1 %")],
 )
 def test_a_single_unit_is_not_told_in_the_plural(unit: str, told: str) -> None:
     spec = {**SPEC, "labels": {"state.alpha": {"name": "Alpha", "unit": unit}}}
-    assert parts(change("state.alpha", 4, 3), spec=spec) == [told]
+    assert parts(change("state.alpha", 3, 4), spec=spec) == [told]
 
 
 @pytest.mark.parametrize(
