@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from peripety import engine
@@ -59,6 +59,7 @@ def test_a_random_scenario_comes_out_where_it_should(index: int) -> None:
 
 @pytest.mark.slow(reason="balances many scenarios")
 @given(index=st.integers(0, 10_000), least=st.floats(0, 0.9), width=st.floats(0.05, 0.1))
+@example(index=475, least=0.0, width=0.0546875)
 @settings(max_examples=SPECS // 2, deadline=None)
 def test_nothing_but_numbers_is_touched_wherever_it_should_come_out(
     index: int,

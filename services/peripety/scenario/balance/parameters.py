@@ -131,7 +131,9 @@ class TunableNumber:
     def bounds(self) -> tuple[float, float]:
         """Return the minimum and maximum of the number."""
         low, high = sorted((self._clamped_product(1 - MAX_MOVE), self._clamped_product(1 + MAX_MOVE)))
-        return (math.ceil(low), math.floor(high)) if self.stays_whole else (low, high)
+        if self.stays_whole:
+            return math.ceil(low), math.floor(high)
+        return round_toward(low, toward=self.value), round_toward(high, toward=self.value)
 
     def keep_whole(self) -> TunableNumber:
         """Return the number so that it stays whole, if it is."""
