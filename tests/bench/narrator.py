@@ -57,7 +57,7 @@ def lines() -> Iterator[str]:
         share = withheld / len(told)
         yield f"freer wordings, {kind}: {withheld} of {len(told)} withheld ({share:.1%})"
     yield ""
-    for name in ("literary", "scenes_tuning", "scenes_sealed"):
+    for name in ("narrators", "literary", "scenes_tuning", "scenes_sealed"):
         yield from _measure_corpus(name, name)
     yield from _measure_corpus("unseen, tuned on", "unseen", is_tuning=True)
     yield from _measure_corpus("unseen, held out", "unseen", is_tuning=False)

@@ -30,8 +30,10 @@ _SAME = words("same unchanged steady constant level untouched intact unaffected 
 _UP = words("higher greater stronger bigger larger better up fuller heavier warmer more")
 _DOWN = words("lower smaller weaker less fewer worse down emptier lighter colder")
 _EARLIER = words("before earlier once when last yesterday ago first by since already")
+_PURPOSE = words("to for like worth that which who better good")
 _TIME_NOUNS = words("minutes hours days nights weeks months evenings mornings turns rounds winters")
-_THEN = words("before ever this ago yesterday at when in last it they you earlier there since")
+_THEN = words("before ever this ago yesterday at when in last earlier there since")
+_THEN_HAD = words("it they you he she there we")
 
 
 class ChangeClaims:
@@ -125,7 +127,7 @@ class ChangeClaims:
     def _half_is_wrong(self, clause: ProseClause, paths: list[str]) -> bool:
         is_told = (
             {"gone", "left"} & set(clause.rest_words[:2])
-            or clause.is_a("remain", "empty")
+            or (clause.is_a("remain", "empty") and clause.base not in words("be stand lie sit rest"))
             or (clause.is_passive and clause.is_a("spend"))
         )
         return bool(is_told) and not clause.is_negative and self._amounts.factor_is_wrong(paths, 0.5)
@@ -226,6 +228,11 @@ class ChangeClaims:
             or group.word == "none"
             or before[-2:] == ["no", "more"]
         )
+        end = sentence.tokens.index(group.tokens[-1]) + 1
+        follows = sentence.tokens[end].word if end < len(sentence.tokens) else ""
+        if none and follows in _PURPOSE:
+            # `no x to spare`
+            return False
         if (
             none
             and (clause.is_a("contain", "remain") or clause.base == "be")
@@ -278,7 +285,10 @@ class ChangeClaims:
         told_words = {*before, *(token.word for token in group.tokens)}
         if "than" not in after[:5] or any(token.number is not None for token in tokens):
             return 0
-        if not _THEN & set(after[after.index("than") + 1 :][:2]):
+        than = after[after.index("than") + 1 :][:2]
+        is_past = bool(_THEN_HAD & set(than[:1])) and bool(words("had was were did 'd") & set(than[1:]))
+        if not _THEN & set(than) and not is_past:
+            # `more than you will ever need`
             return 0
         return 1 if "more" in told_words else -1 if told_words & {"less", "fewer"} else 0
 

@@ -553,6 +553,11 @@ _MIN_MESSAGE_CHARACTERS = 12
 _ANY_TURN = words_of("verbs", "any_turn")
 _HAD = re.compile(r"\bhad\b(?! to\b)|(?<=\w)['\u2019]d\b(?= \w+(?:ed|en|ne|n|t)\b)", re.IGNORECASE)
 _NOT_WORDS = re.compile(r"[^\w]+")
+# `a version of this where you win` is not an ending.
+_RELATIVE = re.compile(
+    r"\b(?:where|when|whenever|which|until|till|before|once|how|whether|that|than|in case|as long as)\s+$",
+    re.IGNORECASE,
+)
 
 
 class EndingClaims:
@@ -638,7 +643,10 @@ class EndingClaims:
                 yield claim
                 return
         if not is_negative(clause) and not is_unsure(clause):
-            yield from (claim for claim in ("won", "lost", "over") if self._phrases.search(claim, clause))
+            for claim in ("won", "lost", "over"):
+                found = self._phrases.search(claim, clause)
+                if found is not None and _RELATIVE.search(clause[: found.start()]) is None:
+                    yield claim
 
     def _check_described_ending(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         """Check clauses that repeat the description of an ending: `the guests leave`."""
@@ -656,7 +664,7 @@ class EndingClaims:
                 is_told = (
                     _says(clause, wanted)
                     if isinstance(wanted, ProseClause)
-                    else self._befalls(clause, wanted)
+                    else self._befalls(clause, wanted) and not _has_content(sentence, clause)
                 )
                 if is_now and is_told:
                     yield WrongClaim("ending", text.strip(), self._expected())
@@ -698,6 +706,11 @@ class EndingClaims:
         if self._phrases.search("failure", clause):
             return False
         return True if self._phrases.search("success", clause) and not is_negative(clause) else None
+
+
+def _has_content(sentence: Sentence, clause: ProseClause) -> bool:
+    """Return True for `you find that …`, which is about something else than the player."""
+    return any(one.governor is clause and one.subordinator for one in sentence.clauses)
 
 
 def _is_distinct(clause: ProseClause) -> bool:

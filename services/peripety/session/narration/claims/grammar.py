@@ -67,6 +67,7 @@ _UNREAL_SENTENCE = re.compile(_UNREAL["sentence"], re.IGNORECASE)
 _COMPARED = re.compile(r"\bas (?:though|if)\b", re.IGNORECASE)
 _HARD = words("break")
 _SENSING = words("see watch hear feel notice")
+_MODALS = words("could would may might should must ought will shall 'll 'd")
 _CONDITIONS = words("one another a an")
 _TIMES = frozenset(
     [
@@ -528,6 +529,10 @@ class _ClauseReader:
             if is_bare and is_seen and clause.governor is None and not clause.subordinator:
                 # `had once seen her dance`
                 clause.governor = before
+            is_shared = clause.form == BASE and clause.copied_subject and clause.part == before.part
+            if before.modal in _MODALS and is_shared and not (clause.is_infinitive or clause.subordinator):
+                # `would stand there and say nothing`
+                clause.modal = clause.modal or before.modal
         is_conditional: dict[int, bool] = {}
         for clause in clauses:
             if clause.subordinator in {"if", "unless"} and not self._is_as(clause):
@@ -626,7 +631,7 @@ class _ClauseReader:
         )
 
     def _is_asserted(self, clause: ProseClause) -> bool:
-        if clause.modal in words("could would may might should must ought will shall 'll 'd"):
+        if clause.modal in _MODALS:
             return False
         if clause.modal in {"can", "cannot"} and not clause.is_negative:
             return False

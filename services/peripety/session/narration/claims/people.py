@@ -19,6 +19,8 @@ _ACTS = words(
     "motion contact body communication consumption perception possession social "
     "creation competition emotion change weather"
 )
+_LIVELY = _ACTS | words("perception cognition") - words("emotion")
+_NO_OBJECT = words("nothing none")
 _EXACT_CORPSES = words("corpse grave funeral cadaver tomb burial death murder killer remains carcass")
 _LIFELESS = words("lifeless dead cold still limp motionless")
 _PULSE = words("heart pulse breathing breath heartbeat")
@@ -148,6 +150,9 @@ class LifeClaims:
         """Return True if only a living person does this."""
         if dead not in clause.subjects():
             return True
+        if "communication" in clause.senses and "still" in {*clause.adverbs, *clause.rest_words}:
+            # `still speaks to you` is a memory.
+            return False
         if clause.is_passive or (clause.form == PARTICIPLE and not clause.is_perfect):
             return False
         if clause.is_a("die") or (clause.is_a("kill") and not clause.objects):
@@ -162,10 +167,14 @@ class LifeClaims:
             return True
         if clause.base in words("be look feel sound seem") and not clause.is_progressive:
             told = clause.rest_words[:4]
+            if "up" in told[:2] and set(told[told.index("up") + 1 :]) & words("on in at there under to"):
+                # `is up on the x`
+                return False
             return any(word in words_of("words", "alive") for word in told) and not (
                 {"in", "on", "at"} & set(told[:1]) or ("back" in told and clause.base != "be")
             )
-        return not clause.is_a("rest") and clause.verb != ""
+        has_effect = not clause.objects or any(one.word not in _NO_OBJECT for one in clause.objects)
+        return has_effect and not clause.is_a("rest") and bool(clause.senses & _LIVELY)
 
     def _is_lively_body(self, clause: ProseClause) -> bool:
         assert clause.subject is not None  # noqa: S101 - checked by the caller
@@ -179,7 +188,7 @@ class LifeClaims:
         return (
             bool(clause.senses & _ACTS)
             and not clause.is_a("rest", "mental")
-            and clause.base not in words("stare gaze be echo ring")
+            and clause.base not in words("stare gaze be echo ring stand sit point gleam")
         )
 
     def _dies(self, clause: ProseClause, living: str) -> bool:
@@ -397,6 +406,9 @@ class PossessionClaims:
         if holder == self._you and not self._knows_you:
             return False
         holders = self._facts.holders_of(thing)
+        if is_denied and holder == "" and clause is not None and clause.base in {"be", "go"}:
+            # A thing that is gone may be in the hands of another person.
+            return {self._you} == holders
         if is_denied:
             return {holder} == holders or (holder == "" and len(holders) == 1)
         if clause is not None and clause.is_past and not self._is_past:

@@ -31,6 +31,14 @@ _WORN = words(
     "clothes lungs throat eyes ears fingers jacket robe dress collar cheeks skin breath"
 )
 _CARRIES = words("carry drag haul lug lead march wheel escort chase")
+_BESIDE = words(
+    "with beside near by behind at in on opposite before among between alongside around inside against "
+    "across over"
+)
+_SIDES = words(
+    "side shoulder shoulders elbow arm arms lap hand hands back feet heels table bed knee knees chest bench "
+    "head"
+)
 _SEATS = words("chair seat bunk bed stool place post cot desk bench spot")
 
 
@@ -221,7 +229,7 @@ class PresenceClaims:
                 yield self._elsewhere(absent, text, is_certain=absent in touched)
                 return
         company = next((one for one in clause.subjects() if self._is_with_you(one)), None)
-        if company is not None and self._goes(clause):
+        if company is not None and self._goes(clause) and not _returns(sentence, clause):
             yield WrongClaim(
                 "presence", text.strip(), f"{self._facts.after.name_of(company)} is where you are"
             )
@@ -299,7 +307,10 @@ class PresenceClaims:
             # `so clearly do you hear it`, `was no help to you`
             return False
         if clause.base == "be" and not clause.is_progressive:
-            return True
+            return self._is_beside(clause)
+        if clause.base == "say" and clause.objects:
+            # `says thank you`
+            return False
         if clause.is_perfect:
             return clause.is_a("arrive", "move")
         if not (clause.is_a("mental") and clause.base not in words("wait sit stay sleep lie be rest")):
@@ -307,6 +318,24 @@ class PresenceClaims:
         return clause.is_a("arrive", "sit") and clause.base not in words(
             "wait stay remain work live sleep get find be land rest"
         )
+
+    def _is_beside(self, clause: ProseClause) -> bool:
+        """Return True if a clause puts its subject into the scene, which `is good to you` does not."""
+        if {"here"} & (clause.adverbs | set(clause.rest_words)):
+            return True
+        for word, group in clause.where:
+            if word not in _BESIDE and not (word == "to" and "next" in clause.rest_words):
+                continue
+            chain = [group, *([group.of] if group.of is not None else [])]
+            people = {key for one in chain for key in one.keys("entity")}
+            owners = {key for one in chain for key in one.owned_by()}
+            if any(one.word in _SIDES for one in chain):
+                people |= owners
+            if any(key == self._you or self._is_with_you(key) for key in people):
+                return True
+            if any(set(one.keys("place")) & self._here for one in chain):
+                return True
+        return False
 
     def _is_relative(self, sentence: Sentence, clause: ProseClause) -> bool:
         return any(
@@ -382,7 +411,9 @@ class PresenceClaims:
             if clause.is_negative:
                 return "here" in told[:3] or told[:2] in (["with", "you"], ["with", "us"])
             gone = next((word for word in told[:3] if word in _GONE), None)
-            return gone is not None and not (gone == "gone" and "for" in told[:3]) and "far" not in told
+            is_measured = gone == "away" and bool(clause.objects)
+            is_part = gone == "gone" and bool({"for", "from"} & set(told[:3]))
+            return gone is not None and not is_measured and not is_part and "far" not in told
         if clause.is_negative or not clause.is_a("leave") or clause.is_passive:
             return False
         if clause.base == "leave" and clause.copied_subject and not clause.objects:
@@ -619,6 +650,17 @@ class PresenceClaims:
                 name = self._facts.after.name_of(company)
                 yield WrongClaim("presence", text.strip(), f"{name} is where you are")
                 return
+
+
+def _returns(sentence: Sentence, clause: ProseClause) -> bool:
+    """Return True if the subject of a clause comes back in the same sentence."""
+    return any(
+        one is not clause
+        and one.start > clause.start
+        and one.subject is not None
+        and ("back" in {*one.adverbs, *one.rest_words} or one.is_a("arrive"))
+        for one in sentence.clauses
+    )
 
 
 def _reached(facts: TurnFacts) -> set[str]:

@@ -293,6 +293,10 @@ class TotalClaims:
                 parts.append(part)
             else:
                 part.append(token)
+        begins = [tokens[0].word for tokens in parts if tokens]
+        if begins.count("no") > 1:
+            # `No x, no y.` is a rule.
+            return []
         for tokens in parts:
             if (
                 any(token.tag in words("verb be have do modal sub to other") for token in tokens)
@@ -573,6 +577,7 @@ class TotalClaims:
                 and clause.is_a("contain")
                 and clause.base != "keep"
                 and (cued or clause.base in words("have own contain count hold"))
+                and "out" not in clause.rest_words[:1]
             )
             return holds or (clause.base == "be" and cued)
         if role == "to" and clause.base in words("come amount add total hold bring cling"):

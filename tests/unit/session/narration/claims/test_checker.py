@@ -32,8 +32,11 @@ CAUGHT, FALSE_ALARMS = 0.85, 0.01
 CAUGHT_PARAPHRASES = 0.9
 # By the author of the last changes, before them: similes, speech, negation, memories and what only might be.
 COUNTER_FALSE_ALARMS = 0.0
-# Of the narrations of whole turns, by the author of the last changes, before them 3.6 %.
-HONEST_ALARMS = 0.02
+# Of the narrations of whole turns, by the author of the checks, before their false alarms were read 3.6 %.
+HONEST_ALARMS = 0.0
+# Of ten narrators, by the author of the last changes, before them. Of 300 ordinary true turns, 2.0 % were
+# withheld when they were new, and of 140 sentences that look like claims 9 %.
+CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.45, 0.0
 CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.5, 0.01
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
 CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.38, 0.022
@@ -229,6 +232,7 @@ def test_freer_wordings_are_caught_and_true_ones_pass() -> None:
         ("unseen", CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS),
         ("scenes_tuning", CAUGHT_TUNING, TUNING_FALSE_ALARMS),
         ("scenes_sealed", CAUGHT_SEALED, SEALED_FALSE_ALARMS),
+        ("narrators", CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS),
     ],
 )
 def test_the_documented_share_of_prose_by_other_authors_is_caught(
