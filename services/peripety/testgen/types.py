@@ -316,6 +316,7 @@ class SuiteQuality:
         counting_tests: the number of tests that count.
         unmeasured_lines: the numbers of lines of imported packages that are not measured, by their names.
         changed_since: the revision since which lines have changed, if only these are measured; else empty.
+        unmutated: the reason why nothing is mutated, with a remedy; empty without one.
     """
 
     coverage: tuple[Coverage, ...] = field(default=())
@@ -323,6 +324,7 @@ class SuiteQuality:
     counting_tests: int = 0
     unmeasured_lines: Mapping[str, int] = field(default_factory=dict)
     changed_since: str = ""
+    unmutated: str = ""
 
     @property
     def is_partial(self) -> bool:

@@ -316,6 +316,7 @@ class NumberedSubject:
     body_schema: Mapping[str, Any] = {"type": "object"}
     unmeasured_lines = NO_LINES
     changed_since = ""
+    unmutated = ""
 
     def __init__(self, parts: int, floor: Iterable[int] = ()) -> None:
         self._parts = [*range(parts)]
@@ -630,6 +631,7 @@ class ToySubject:
     body_schema: Mapping[str, Any] = {"type": "object"}
     unmeasured_lines = NO_LINES
     changed_since = ""
+    unmutated = ""
     targets: Sequence[SubjectTarget] = (
         SubjectTarget("side", "/below", "a sum below the bound"),
         SubjectTarget("side", "/above", "a sum above the bound"),

@@ -227,6 +227,7 @@ class MeasuredSuite:
             counting,
             dict(self._subject.unmeasured_lines),
             self._subject.changed_since,
+            self._subject.unmutated,
         )
 
     def _mutation_score(self) -> MutationScore:

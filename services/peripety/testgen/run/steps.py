@@ -216,8 +216,8 @@ def _iter_doubts(state: GenerationState, tokens: int) -> Iterator[str]:
     unsure = sum(test.confidence < _LOW_CONFIDENCE for test in state.model_tests)
     if unsure:
         yield f"{_count_phrase(unsure)} of low confidence; their expectations may be guesses."
-    if state.quality is not None and state.quality.unmeasured_lines:
-        yield _describe_scope(state.quality)
+    if state.quality is not None:
+        yield from _describe_scope(state.quality)
     left = count_missing(state.quality)
     if left:
         told = f"{left} mutants and targets are not detected by any test"
@@ -233,11 +233,15 @@ def _status_of(state: GenerationState, test: TestCase) -> TestStatus | None:
     return None if verdict is None else verdict.examined.status
 
 
-def _describe_scope(quality: SuiteQuality) -> str:
-    measured = sum(coverage.reachable for coverage in quality.coverage)
-    total = measured + sum(quality.unmeasured_lines.values())
-    names = ", ".join(sorted(quality.unmeasured_lines))
-    return f"{measured:,} of {total:,} lines are measured; to measure {names}, name it in the task."
+def _describe_scope(quality: SuiteQuality) -> Iterator[str]:
+    """Yield what is not measured, with a remedy."""
+    if quality.unmeasured_lines:
+        measured = sum(coverage.reachable for coverage in quality.coverage)
+        total = measured + sum(quality.unmeasured_lines.values())
+        names = ", ".join(sorted(quality.unmeasured_lines))
+        yield f"{measured:,} of {total:,} lines are measured; to measure {names}, name it in the task."
+    if quality.unmutated:
+        yield f"{quality.unmutated}."
 
 
 def _count_phrase(count: int) -> str:

@@ -78,6 +78,7 @@ class PolicySubject:
     body_schema: Mapping[str, Any] = _BODY_SCHEMA
     unmeasured_lines = NO_LINES
     changed_since = ""
+    unmutated = ""
 
     def __init__(self, policy: engine.Policy) -> None:
         self._policy = policy

@@ -205,6 +205,11 @@ class Subject(Protocol):
         """The revision since which lines have changed, if only these are measured; else empty."""
         ...
 
+    @property
+    def unmutated(self) -> str:
+        """The reason why nothing is mutated, with a remedy; empty without one."""
+        ...
+
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         """Return the reasons why a body that fits the schema is not executable."""
         ...

@@ -67,6 +67,10 @@ class Remembering:
     def changed_since(self) -> str:
         return self._subject.changed_since
 
+    @property
+    def unmutated(self) -> str:
+        return self._subject.unmutated
+
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         return self._subject.problems(body)
 

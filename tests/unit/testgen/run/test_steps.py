@@ -117,6 +117,12 @@ def test_the_end_of_a_run_tells_what_more_tokens_would_reach() -> None:
     assert make_stats(state, BudgetAccount()).uncertainties == (f"{told}.",)
 
 
+def test_a_program_without_mutants_is_a_doubt_that_tells_the_reason() -> None:
+    state = after([{"a"}])
+    state.apply(QualityMeasured(replace(quality(0, 0), unmutated="nothing is mutated; install it")))
+    assert "nothing is mutated; install it." in make_stats(state, BudgetAccount()).uncertainties
+
+
 def test_before_any_test_holds_all_that_is_left_may_be_gained() -> None:
     assert expected_gain([], (), 7) == 7.0
 

@@ -1,10 +1,12 @@
 // Probe of a JavaScript program, which runs inside the sandbox, in the Node.js of the program.
 //
 // Usage: `node --expose-internals javascript_probe.cjs COMMAND DESCRIPTOR PROGRAM [ARGUMENT...]`. The file
-// descriptor holds a JSON object, the job. The result replaces it.
+// descriptor holds a JSON object, the job. The results replace it, one JSON value per line.
 //
 // - `files` finds the source files of the program, with the places of their statements. It executes nothing.
 // - `lines` runs the program, and reports the executed lines of each file, with the coverage of V8.
+// - `instrument` writes all mutants into the files, with the instrumenter of Stryker. It executes nothing.
+// - `mutants` runs the program with these files, and then each mutant, by a variable of its environment.
 //
 // Node.js contains the parser acorn. A version without it gives an error, and nothing is measured.
 
@@ -14,10 +16,17 @@ const child = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
-const { fileURLToPath } = require('node:url');
+const { createRequire } = require('node:module');
+const { fileURLToPath, pathToFileURL } = require('node:url');
 
 const MAX_FILES = 400;
-const SUFFIXES = ['', '.js', '.cjs', '.mjs', '/index.js', '/index.cjs', '/index.mjs'];
+const MAX_OUTPUT_BYTES = 1024 * 1024;
+const MIN_SECONDS = 1;
+// A mutant may take so many times as long as the program, and one second at least.
+const SLOWDOWN = 5;
+const LINE_END = /\r\n|[\n\r\u2028\u2029]/;
+const LOG_METHODS = new Set(['error', 'warn', 'debug', 'trace']);
+const MAX_LINE_CHARACTERS = 1000;
 const SKIPPED = new Set(['node_modules', 'test', 'tests', '__tests__']);
 const STATEMENT = /^(?!Block|Empty|Labeled)\w+Statement$|^VariableDeclaration$/;
 const START = fs.realpathSync('.');
@@ -32,17 +41,17 @@ function parse(source) {
   }
 }
 
-// Return the places of the statements as [offset, line], the imported names, and true if a function is defined.
+// Return the places of the statements as [offset, line, end], the imported names, and true if a function is defined.
 function inspect(source) {
   const found = { statements: [], imports: [], definesFunctions: false };
   const visit = (node, parent) => {
     const isHead = node.type === 'VariableDeclaration' && /^For/.test(parent?.type ?? '') && parent.body !== node;
     if (STATEMENT.test(node.type) && !node.directive && !isHead) {
-      found.statements.push([node.start, node.loc.start.line]);
+      found.statements.push([node.start, node.loc.start.line, node.end]);
     }
     if (/Function|MethodDefinition/.test(node.type)) found.definesFunctions = true;
     if (node.type === 'ArrowFunctionExpression' && node.expression) {
-      found.statements.push([node.body.start, node.body.loc.start.line]);
+      found.statements.push([node.body.start, node.body.loc.start.line, node.body.end]);
     }
     const isRequire = node.type === 'CallExpression' && node.callee.name === 'require';
     const source = isRequire ? node.arguments[0] : node.source;
@@ -58,16 +67,12 @@ function inspect(source) {
 }
 
 function resolve(name, from) {
-  if (!name.startsWith('.')) {
-    try {
-      const found = require.resolve(name, { paths: [path.dirname(from)] });
-      return path.isAbsolute(found) ? found : null;
-    } catch {
-      return null;
-    }
+  try {
+    const found = createRequire(from).resolve(name);
+    return path.isAbsolute(found) ? found : null;
+  } catch {
+    return null;
   }
-  const base = path.resolve(path.dirname(from), name);
-  return SUFFIXES.map((one) => base + one).find((one) => fs.statSync(one, { throwIfNoEntry: false })?.isFile()) ?? null;
 }
 
 function findFiles(program) {
@@ -172,13 +177,169 @@ function countAt(ranges, offset) {
   return best.count;
 }
 
-function main() {
+// Return the files with all mutants in them, and the mutants, each with the line of its statement.
+async function instrument(job) {
+  const name = '@stryker-mutator/instrumenter';
+  // A package finds itself in directories of any name.
+  const found = createRequire(path.join(job.tool, name, 'index.js')).resolve(name);
+  const { Instrumenter } = await import(pathToFileURL(found));
+  const isLog = ({ node }) =>
+    node.type === 'CallExpression' &&
+    node.callee.object?.name === 'console' &&
+    LOG_METHODS.has(node.callee.property.name);
+  const options = {
+    plugins: null,
+    excludedMutations: [],
+    ignorers: [{ shouldIgnore: (place) => (isLog(place) ? 'a message' : undefined) }],
+  };
+  const quiet = new Proxy({}, { get: () => () => false });
+  const files = {};
+  const mutants = [];
+  for (const [name, statements] of Object.entries(job.files)) {
+    const content = fs.readFileSync(name, 'utf8');
+    // A script may have no suffix, and the instrumenter needs one.
+    const shown = path.resolve(/\.[cm]?[jt]s$/.test(name) ? name : `${name}.js`);
+    let result;
+    try {
+      const mutate = findShortLines(content);
+      result = await new Instrumenter(quiet).instrument([{ name: shown, content, mutate }], options);
+    } catch {
+      continue;
+    }
+    files[name] = result.files[0].content;
+    const starts = [0];
+    for (const { 0: ending, index } of content.matchAll(new RegExp(LINE_END, 'g'))) starts.push(index + ending.length);
+    for (const { id, location, mutatorName, replacement, status } of result.mutants) {
+      if (status === 'Ignored') continue;
+      const [begin, end] = [location.start, location.end].map(({ line, column }) => starts[line] + column);
+      mutants.push({
+        id,
+        file: name,
+        line: location.start.line + 1,
+        column: location.start.column + 1,
+        operator: mutatorName,
+        begin,
+        before: content.slice(begin, end),
+        after: replacement,
+        statement: findStatement(statements, mutatorName, begin, end),
+      });
+    }
+  }
+  return { files, mutants };
+}
+
+// Return the ranges of lines to mutate. Long ones are data or minified, and take minutes.
+function findShortLines(content) {
+  const ranges = [];
+  let isOpen = false;
+  for (const [line, { length }] of content.split(LINE_END).entries()) {
+    const end = { line, column: length };
+    if (length > MAX_LINE_CHARACTERS) isOpen = false;
+    else if (isOpen) ranges.at(-1).end = end;
+    else isOpen = ranges.push({ start: { line, column: 0 }, end }) > 0;
+  }
+  return ranges;
+}
+
+// Return the line of the innermost statement around a mutant, or of the first one in a block; null without one.
+function findStatement(statements, operator, begin, end) {
+  if (operator === 'BlockStatement') {
+    const [first] = statements.filter(([start]) => begin < start && start < end).sort((one, other) => one[0] - other[0]);
+    if (first) return first[1];
+  }
+  let best = null;
+  for (const one of statements) {
+    if (one[0] <= begin && begin < one[2] && (best === null || one[0] >= best[0])) best = one;
+  }
+  return best && best[1];
+}
+
+// Run the program and then each mutant in a copy of the directory, and pass each result on.
+async function runMutants(job, program, args, tell) {
+  const input = fs.readFileSync(0);
+  const original = path.join(START, '0');
+  const entries = fs.readdirSync(START);
+  fs.mkdirSync(original);
+  for (const entry of entries) fs.renameSync(path.join(START, entry), path.join(original, entry));
+  let seconds = job.seconds;
+  for (const [number, mutant] of [null, ...job.mutants].entries()) {
+    const place = path.join(START, String(number + 1));
+    const work = path.join(place, 'work');
+    fs.cpSync(original, work, { recursive: true, verbatimSymlinks: true });
+    // The ids of mutants are unique in their file only.
+    for (const name of mutant === null ? Object.keys(job.instrumented) : [mutant.file]) {
+      fs.writeFileSync(path.join(work, name), job.instrumented[name]);
+    }
+    const [given, out, err] = ['in', 'out', 'err'].map((name) => path.join(place, name));
+    fs.writeFileSync(given, input);
+    const env = { ...process.env };
+    if (mutant !== null) env.__STRYKER_ACTIVE_MUTANT__ = mutant.id;
+    const began = performance.now();
+    const exitCode = await runOnce([...job.options, program, ...args], work, env, [given, out, err], seconds);
+    const taken = (performance.now() - began) / 1000;
+    if (mutant === null) seconds = Math.min(seconds, Math.max(MIN_SECONDS, SLOWDOWN * taken));
+    const files = Object.fromEntries(job.read_back.map((name) => [name, encodeFile(path.join(work, name))]));
+    tell({ exit_code: exitCode, stdout: encodeFile(out), stderr: encodeFile(err, work), files });
+    fs.rmSync(place, { recursive: true, force: true });
+  }
+}
+
+// Return the exit code of a run, the negative number of a signal, or null after the time limit.
+async function runOnce(argv, cwd, env, [given, out, err], seconds) {
+  const stdio = [fs.openSync(given), fs.openSync(out, 'w'), fs.openSync(err, 'w')];
+  const own = child.spawn(process.execPath, argv, { cwd, env, stdio, detached: true });
+  stdio.forEach((one) => fs.closeSync(one));
+  const endAll = () => {
+    try {
+      process.kill(-own.pid, 'SIGKILL');
+    } catch {
+      // All have ended.
+    }
+  };
+  let isOver = false;
+  const timer = setTimeout(() => {
+    isOver = true;
+    endAll();
+  }, 1000 * seconds);
+  const [code, signal] = await new Promise((resolve) => own.once('exit', (...end) => resolve(end)));
+  clearTimeout(timer);
+  endAll();
+  if (isOver) return null;
+  return signal === null ? code : -os.constants.signals[signal];
+}
+
+// Return the beginning of a file in base64, with `.` for a directory; null for a missing file.
+function encodeFile(name, directory) {
+  let written;
+  try {
+    written = fs.readFileSync(name).subarray(0, MAX_OUTPUT_BYTES);
+  } catch {
+    return null;
+  }
+  if (directory) written = Buffer.from(written.toString('latin1').replaceAll(directory, '.'), 'latin1');
+  return written.toString('base64');
+}
+
+async function main() {
   const [command, descriptor, program, ...args] = process.argv.slice(2);
   const report = Number(descriptor);
   const job = JSON.parse(fs.readFileSync(report, 'utf8'));
-  const result = command === 'files' ? findFiles(program) : traceLines(job, program, args);
+  let position = 0;
+  const tell = (result) => {
+    position += fs.writeSync(report, `${JSON.stringify(result)}\n`, position);
+  };
+  if (command === 'mutants') {
+    fs.ftruncateSync(report);
+    await runMutants(job, program, args, tell);
+    return;
+  }
+  const result = await {
+    files: () => findFiles(program),
+    lines: () => traceLines(job, program, args),
+    instrument: () => instrument(job),
+  }[command]();
   fs.ftruncateSync(report);
-  fs.writeSync(report, JSON.stringify(result), 0);
+  tell(result);
 }
 
 main();

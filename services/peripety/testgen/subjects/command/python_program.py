@@ -15,12 +15,9 @@ import shlex
 import shutil
 import signal
 import tempfile
-import time
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
@@ -29,7 +26,7 @@ import coverage
 from peripety.errors import InvalidArgumentError
 from peripety.testgen.subjects.command import function_survey, probe, survey
 from peripety.testgen.subjects.command.python_mutants import PythonModule
-from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, MAX_ATTEMPTS, ProcessOutput
+from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, MAX_ATTEMPTS, MutantRuns, sample_mutants
 from peripety.testgen.subjects.grpc_service import calls
 from peripety.testgen.subjects.http_service import exchange
 
@@ -37,13 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from peripety.core.mutation_testing import Mutant
-    from peripety.testgen.subjects.command.sandbox import Sandbox
+    from peripety.testgen.subjects.command.sandbox import ProcessOutput, Sandbox
 
 
-MAX_PROGRAM_MUTANTS = 300
-"""Limit of mutants; each costs a run per test that covers its line, so a long program is sampled."""
-
-_MUTANTS_PER_PROCESS = 24
 _COVERAGE_DIRECTORY = Path(coverage.__file__).parents[1]
 _HYPOTHESIS = importlib.util.find_spec("hypothesis")
 HAS_HYPOTHESIS = _HYPOTHESIS is not None
@@ -294,8 +287,7 @@ class PythonProgram:
             self._add_module(key, name, base64.b64decode(source))
         self._mutants = self._sample_mutants()
         self._traced: dict[ProgramInput, _TracedRun | None] = {}
-        self._hanging: set[str] = set()
-        self._runs = Counter[str]()
+        self._mutant_runs = MutantRuns(timeout_seconds)
 
     def _add_module(self, key: str, name: str, source: bytes) -> None:
         try:
@@ -314,8 +306,7 @@ class PythonProgram:
             for inner in module.mutant_ids
             if left_out.get(key, frozenset()).isdisjoint(module.lines_of(inner))
         }
-        by_chance = sorted(places, key=lambda one: sha256(one.encode()).digest())
-        kept = {*by_chance[:MAX_PROGRAM_MUTANTS]}
+        kept = sample_mutants(places)
         return {one: place for one, place in places.items() if one in kept}
 
     @property
@@ -469,9 +460,7 @@ class PythonProgram:
     ) -> Iterator[tuple[str | None, ProcessOutput]]:
         """Run the program and then mutants of it; yield each with its output, first the program as None.
 
-        A mutant that exceeds its time limit, which follows from the time of the program, is not run again:
-        its exit code is None. Mutants that were run least come first. If the time for one test is over, or
-        the process ends early, the rest is missing.
+        See `MutantRuns` for the limits.
 
         Args:
             given: the input.
@@ -479,27 +468,16 @@ class PythonProgram:
         """
         traced = self._trace(given)
         imported = () if traced is None else traced.imported
-        yield from ((one, _TIMED_OUT) for one in mutant_ids if one in self._hanging)
-        left = [one for one in mutant_ids if one not in self._hanging]
-        left.sort(key=lambda one: self._runs[one])
-        began, used = time.monotonic(), _used_seconds()
-        for start in range(0, len(left), _MUTANTS_PER_PROCESS):
-            batch = left[start : start + _MUTANTS_PER_PROCESS]
-            waited = time.monotonic() - began
-            if waited > _MAX_MUTANT_WAIT or _used_seconds() - used > _MAX_MUTANT_SECONDS:
-                return
-            self._runs.update(batch)
+
+        def run_batch(batch: Sequence[str], limit: float) -> Sequence[Mapping[str, Any]]:
             job = {
                 "modules": imported,
                 "mutants": [self._source_of(one) for one in batch],
                 "read_back": given.read_back,
             }
-            limit = min(self._timeout * (len(batch) + 2), self._timeout + _MAX_MUTANT_WAIT - waited)
-            results = self._probe("mutants", job, given, limit) or ()
-            for mutant_id, result in zip((None, *batch), results, strict=False):
-                if mutant_id is not None and result["exit_code"] is None:
-                    self._hanging.add(mutant_id)
-                yield mutant_id, _output_of(result)
+            return self._probe("mutants", job, given, limit) or ()
+
+        yield from self._mutant_runs.run(mutant_ids, run_batch)
 
     def _source_of(self, mutant_id: str) -> tuple[str, str]:
         key, inner = self._mutants[mutant_id]
@@ -597,27 +575,9 @@ def run_python_call(started: ProgramCommand, sandbox: Sandbox, given: ProgramInp
         )
 
 
-def _output_of(result: Mapping[str, Any]) -> ProcessOutput:
-    """Return the output of a run from a result of the probe."""
-    files = {name: None if data is None else base64.b64decode(data) for name, data in result["files"].items()}
-    stdout, stderr = (base64.b64decode(result[name] or "") for name in ("stdout", "stderr"))
-    return ProcessOutput(result["exit_code"], stdout, stderr, files)
-
-
-def _used_seconds() -> float:
-    """Return the processor time of this process and of the programs that it has run, in seconds."""
-    return sum(os.times()[:4])
-
-
 _NO_LINES = frozenset[int]()
 _MAX_REPORT_BYTES = 1 << 28
 _MAX_TRACED_RUNS = 256
-_MAX_MUTANT_SECONDS = 10.0
-"""Limit of the processor time for the mutants of one test."""
-
-_MAX_MUTANT_WAIT = 20.0
-"""Limit of the time for them, of programs that wait."""
-
 _FUNCTION_SECONDS = 30.0
 _STEP_SECONDS = 15.0
 """Time limit of each step of the survey of functions, whose processor time is limited as well."""
@@ -627,5 +587,3 @@ _MAX_STEPS = 12
 
 _MAX_SLOWDOWN = 10
 """A survey is limited by processor time; on a busy machine, it takes so many times as long at most."""
-
-_TIMED_OUT = ProcessOutput(None, b"", b"")

@@ -20,9 +20,12 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +34,7 @@ from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.testgen.subjects.command import fence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 MAX_DIRECTORY_BYTES = 16 * 1024 * 1024
@@ -220,6 +223,82 @@ class Sandbox:
             process.wait()
             return 0
         return process.returncode
+
+
+MAX_PROGRAM_MUTANTS = 300
+"""Limit of mutants; each costs a run per test that covers its line, so a long program is sampled."""
+
+_MUTANTS_PER_PROCESS = 24
+_MAX_MUTANT_SECONDS = 10.0
+"""Limit of the processor time for the mutants of one test."""
+
+_MAX_MUTANT_WAIT = 20.0
+"""Limit of the time for them, of programs that wait."""
+
+_TIMED_OUT = ProcessOutput(None, b"", b"")
+
+
+def sample_mutants(mutant_ids: Iterable[str]) -> frozenset[str]:
+    """Return at most the maximum number of mutants of a program, always the same ones."""
+    by_chance = sorted(mutant_ids, key=lambda one: sha256(one.encode()).digest())
+    return frozenset(by_chance[:MAX_PROGRAM_MUTANTS])
+
+
+class MutantRuns:
+    """Runs of the mutants of a program, in batches, within limits.
+
+    A mutant that exceeds its time limit, which follows from the time of the program, is not run again.
+    Mutants that were run least come first. If the time for one test is over, or a batch ends early, the
+    rest is missing.
+
+    Args:
+        timeout_seconds: the time limit of a run of the program.
+    """
+
+    def __init__(self, timeout_seconds: float) -> None:
+        self._timeout = timeout_seconds
+        self._hanging: set[str] = set()
+        self._runs = Counter[str]()
+
+    def run(
+        self,
+        mutant_ids: Sequence[str],
+        run_batch: Callable[[Sequence[str], float], Sequence[Mapping[str, Any]]],
+    ) -> Iterator[tuple[str | None, ProcessOutput]]:
+        """Run the program and then mutants of it; yield each with its output, first the program as None.
+
+        Args:
+            mutant_ids: the mutants.
+            run_batch: runs the program and some mutants within a time limit in seconds, and returns the
+                results of a probe, possibly of the first ones only.
+        """
+        yield from ((one, _TIMED_OUT) for one in mutant_ids if one in self._hanging)
+        left = [one for one in mutant_ids if one not in self._hanging]
+        left.sort(key=lambda one: self._runs[one])
+        began, used = time.monotonic(), _used_seconds()
+        for start in range(0, len(left), _MUTANTS_PER_PROCESS):
+            batch = left[start : start + _MUTANTS_PER_PROCESS]
+            waited = time.monotonic() - began
+            if waited > _MAX_MUTANT_WAIT or _used_seconds() - used > _MAX_MUTANT_SECONDS:
+                return
+            self._runs.update(batch)
+            limit = min(self._timeout * (len(batch) + 2), self._timeout + _MAX_MUTANT_WAIT - waited)
+            for mutant_id, result in zip((None, *batch), run_batch(batch, limit), strict=False):
+                if mutant_id is not None and result["exit_code"] is None:
+                    self._hanging.add(mutant_id)
+                yield mutant_id, _output_of(result)
+
+
+def _output_of(result: Mapping[str, Any]) -> ProcessOutput:
+    """Return the output of a run from a result of a probe."""
+    files = {name: None if data is None else base64.b64decode(data) for name, data in result["files"].items()}
+    stdout, stderr = (base64.b64decode(result[name] or "") for name in ("stdout", "stderr"))
+    return ProcessOutput(result["exit_code"], stdout, stderr, files)
+
+
+def _used_seconds() -> float:
+    """Return the processor time of this process and of the programs that it has run, in seconds."""
+    return sum(os.times()[:4])
 
 
 def _read_report(written: bytes) -> dict[str, Any]:

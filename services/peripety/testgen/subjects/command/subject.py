@@ -1,7 +1,7 @@
 """Command subject, tested as a black box: arguments and standard input in, exit code and output out.
 
-For a Python program, tests cover lines and kill mutants. For any other program, only its output can be
-checked. Values of environment variables are redacted in the output.
+For a Python or JavaScript program, tests cover lines and kill mutants. For any other program, only its output
+can be checked. Values of environment variables are redacted in the output.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING, Any
 from peripety.errors import FailedPreconditionError, Finding, InvalidArgumentError
 from peripety.testgen.subjects.command.baseline.tests import ProgramTests, command_test
 from peripety.testgen.subjects.command.javascript_program import (
+    INSTRUMENTER_MISSING,
     JAVASCRIPT_PROBE,
     MIN_JAVASCRIPT_MEMORY_BYTES,
     JavaScriptProgram,
+    find_instrumenter,
     parse_javascript_command,
 )
 from peripety.testgen.subjects.command.python_program import (
@@ -201,7 +203,9 @@ class CommandSubject:
         self._started = started = self._find_program(variables)
         named = () if started is None else (*started.interpreter, started.program)
         javascript = None if started else parse_javascript_command(self._argv, working_directory, variables)
+        instrumenter: Path | None = None
         if javascript is not None:
+            instrumenter = find_instrumenter(working_directory) if measured else None
             named = (javascript.interpreter, javascript.program)
             variables = {"NODE_OPTIONS": f"--max-old-space-size={memory_bytes >> 20}", **variables}
             memory_bytes = max(memory_bytes, MIN_JAVASCRIPT_MEMORY_BYTES)
@@ -211,7 +215,7 @@ class CommandSubject:
             variables,
             timeout_seconds,
             memory_bytes,
-            readable=[*readable, *MEASURING_PATHS, JAVASCRIPT_PROBE],
+            readable=[*readable, *MEASURING_PATHS, JAVASCRIPT_PROBE, *filter(None, [instrumenter])],
             unfenced=unfenced,
             is_serving=self._is_service,
         )
@@ -221,8 +225,9 @@ class CommandSubject:
             program = PythonProgram(started, self._sandbox, timeout_seconds, task, changes)
             self._program = program if program.modules else None
         elif javascript is not None and measured and not self._is_service:
-            script = JavaScriptProgram(javascript, self._sandbox, changes)
+            script = JavaScriptProgram(javascript, self._sandbox, timeout_seconds, instrumenter, changes)
             self._script = script if script.modules else None
+        self.unmutated = INSTRUMENTER_MISSING if self._script and instrumenter is None else ""
         self.changed_since = "" if changes is None else changes.revision
         if changes is not None:
             self._check_changes(changes)
@@ -318,7 +323,7 @@ class CommandSubject:
     @cached_property
     def mutants(self) -> Sequence[Mutant]:
         """Mutants of the measured files."""
-        return () if self._program is None else (*self._program.iterate_mutants(),)
+        return () if self._measured is None else (*self._measured.iterate_mutants(),)
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         """Return arguments that cannot be passed to a process, and a call without a program."""
@@ -359,7 +364,7 @@ class CommandSubject:
 
         None of them counts if the program itself does not pass in the way that mutants are run.
         """
-        program = self._program
+        program = self._measured
         if program is None or not among:
             return frozenset()
         body = test.body or {}
@@ -375,7 +380,7 @@ class CommandSubject:
 
     def equivalent(self, among: Collection[str]) -> frozenset[str]:
         """Return the mutants that compile to identical bytecode."""
-        program = self._program
+        program = self._measured
         return frozenset() if program is None else frozenset(filter(program.is_equivalent, among))
 
     def baseline_tests(self) -> Iterator[DraftTest]:
@@ -459,8 +464,8 @@ class CommandSubject:
         mutant_ids: Sequence[str],
     ) -> Iterator[tuple[str | None, ProcessOutput]]:
         """Yield the output of the program, with None, and those of mutants."""
-        assert self._program is not None  # noqa: S101 - only programs have mutants
-        for mutant_id, output in self._program.run_mutants(self._input_of(body), mutant_ids):
+        assert self._measured is not None  # noqa: S101 - only measured programs have mutants
+        for mutant_id, output in self._measured.run_mutants(self._input_of(body), mutant_ids):
             yield mutant_id, self._redact(output)
 
     def _redact(self, output: ProcessOutput) -> ProcessOutput:

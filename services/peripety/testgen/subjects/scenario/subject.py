@@ -105,6 +105,7 @@ class ScenarioSubject:
     body_schema: Mapping[str, Any] = BODY_SCHEMA
     unmeasured_lines = NO_LINES
     changed_since = ""
+    unmutated = ""
 
     def __init__(self, program: engine.Program) -> None:
         self._program = program

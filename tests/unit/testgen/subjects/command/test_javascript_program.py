@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.testgen.subjects.command.javascript_program import JavaScriptCommand, parse_javascript_command
+from peripety.testgen.subjects.command import javascript_program
+from peripety.testgen.subjects.command.javascript_program import (
+    JavaScriptCommand,
+    JavaScriptProgram,
+    find_instrumenter,
+    parse_javascript_command,
+)
 from peripety.testgen.subjects.command.python_program import ProgramChanges
 from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.types import TestCase, TestStatus
@@ -56,6 +62,28 @@ function unused() {
 }
 exports.unused = unused;
 """
+# As the instrumenter of Stryker: each comparison has a mutant that includes the limit, and an endless one.
+INSTRUMENTER = """\
+export class Instrumenter {
+  async instrument([{ content }], options) {
+    const mutants = [];
+    const isActive = (id) => `process.env.__STRYKER_ACTIVE_MUTANT__ === '${id}'`;
+    const lines = content.split('\\n').map((text, line) =>
+      text.replace(/\\w+ > \\w+/, (before, column) => {
+        const id = mutants.length;
+        const location = { start: { line, column }, end: { line, column: column + before.length } };
+        const after = before.replace('>', '>=');
+        mutants.push({ id: `${id}`, location, mutatorName: 'EqualityOperator', replacement: after });
+        mutants.push({ id: `${id + 1}`, location, mutatorName: 'BlockStatement', replacement: 'endless()' });
+        mutants.push({ id: `${id + 2}`, location, status: 'Ignored' });
+        const endless = `${isActive(id + 1)} ? (() => { for (;;); })() : ${before}`;
+        return `${isActive(id)} ? ${after} : ${endless}`;
+      }),
+    );
+    return { files: [{ content: lines.join('\\n') }], mutants };
+  }
+}
+"""
 README = "# Tool\n\n```\n$ tool grade 51\nhigh\n$ tool join a b\na_b\n```\n"
 
 
@@ -82,7 +110,9 @@ def case(*arguments: str, expected: str | None = None) -> TestCase:
         (("node", "a.js", "b"), ("node", (), "a.js", ("b",))),
         (("/b/node", "-r", "x", "--a", "a.mjs"), ("/b/node", ("-r", "x", "--a"), "a.mjs", ())),
         (("./tool.js", "b"), ("node", (), "./tool.js", ("b",))),
+        (("node", "bin/tool", "b"), ("node", (), "bin/tool", ("b",))),
         (("node", "-e", "1"), None),
+        (("node", "--version"), None),
         (("node", "a.txt"), None),
         (("cat", "a.js"), None),
     ],
@@ -100,7 +130,6 @@ def test_lines_of_the_program_and_of_what_it_imports_are_measured(directory: Pat
         *(f"/tool.js/{line}" for line in (3, 7, 8, 9, 10, 11, 13, 17)),
         *(f"/lib/text.js/{line}" for line in (1, 2, 3, 5, 8, 9, 10, 15, 17)),
     ]
-    assert not subject.mutants
     result = subject.run(case("grade", "51", expected="high"))
     assert result.status is TestStatus.PASSED
     assert result.covered == {
@@ -108,6 +137,120 @@ def test_lines_of_the_program_and_of_what_it_imports_are_measured(directory: Pat
         *(f"line:/lib/text.js/{line}" for line in (1, 2, 3, 8, 17)),
     }
     assert subject.material["sources"][0]["file"] == "tool.js"
+
+
+@pytest.fixture
+def instrumenter(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path_factory.mktemp("packages")
+    packages.chmod(0o755)  # the program may run as another user
+    place = packages / "@stryker-mutator" / "instrumenter"
+    place.mkdir(parents=True)
+    (place / "package.json").write_text(
+        json.dumps({"name": "@stryker-mutator/instrumenter", "type": "module", "exports": "./index.js"})
+    )
+    (place / "index.js").write_text(INSTRUMENTER)
+    monkeypatch.setenv("NODE_PATH", f"/no-such-directory:{packages}")
+
+
+@pytest.mark.slow(reason="runs a program several times")
+@pytest.mark.usefixtures("instrumenter")
+def test_mutants_come_from_the_instrumenter(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = CommandSubject(("node", "tool.js"), directory)
+    assert not subject.unmutated
+    shown = [(one.mutant_id, one.operator, one.path, one.before, one.after) for one in subject.mutants]
+    place = "lib/text.js:2:7"
+    limit, endless = f"{place}:equality_operator", f"{place}:block_statement"
+    assert shown == [
+        (limit, "equality_operator", "/lib/text.js/2", b'"value > 50"', b'"value >= 50"'),
+        (endless, "block_statement", "/lib/text.js/2", b'"value > 50"', b'"endless()"'),
+    ]
+    assert not subject.kills(case("join", "a", expected="a"), [limit, endless])
+    jobs: list[str] = []
+    probe = JavaScriptProgram._probe
+
+    def counted(program: JavaScriptProgram, command: str, job: Any, *rest: Any) -> Any:
+        jobs.extend(one["id"] for one in job.get("mutants", ()))
+        return probe(program, command, job, *rest)
+
+    monkeypatch.setattr(JavaScriptProgram, "_probe", counted)
+    assert subject.kills(case("grade", "50", expected="low"), [limit, endless]) == {limit, endless}
+    assert subject.kills(case("grade", "51", expected="high"), [limit, endless]) == {endless}
+    assert jobs == ["0", "1", "0"]  # the endless one is run once
+    assert not subject.kills(case("grade", "50", expected="high"), [limit])  # the program itself fails
+
+
+@pytest.mark.slow(reason="runs a program several times")
+@pytest.mark.usefixtures("instrumenter")
+def test_a_mutant_has_its_own_input_and_files(tmp_path: Path) -> None:
+    (tmp_path / "tool.js").write_text(
+        "const fs = require('fs');\n"
+        "const words = fs.readFileSync(0, 'utf8').split(' ').map(Number);\n"
+        "const limit = Number(fs.readFileSync('limit.txt', 'utf8'));\n"
+        "fs.writeFileSync('limit.txt', 'used');\n"
+        "fs.writeFileSync('out.txt', words.filter((word) => word > limit).join());\n"
+        "console.error(process.cwd());\n"
+    )
+    subject = CommandSubject(("node", "tool.js"), tmp_path)
+    body = {
+        "arguments": [],
+        "stdin": "5 7 9",
+        "exit_code": 0,
+        "stderr": ".",
+        "files": [{"path": "limit.txt", "content": "7"}],
+        "expected_files": [{"path": "out.txt", "content": "9"}],
+    }
+    test = TestCase("t", "correctness", "", None, body=body)
+    assert subject.run(test).status is TestStatus.PASSED
+    ids = {one.mutant_id for one in subject.mutants}
+    assert len(ids) == 2
+    assert subject.kills(test, ids) == ids
+
+
+def test_a_program_without_mutants_tells_what_to_install(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NODE_PATH", raising=False)
+    monkeypatch.setattr(javascript_program, "_find_global_instrumenter", lambda: None)
+    subject = CommandSubject(("node", "tool.js"), directory)
+    assert "npm install --global @stryker-mutator/instrumenter" in subject.unmutated
+    assert not subject.mutants
+    (directory / "tool.sh").write_text("echo a\n")
+    assert not CommandSubject(("sh", "tool.sh"), directory).unmutated
+
+
+def test_the_instrumenter_is_found_beside_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NODE_PATH", raising=False)
+    monkeypatch.setattr(javascript_program, "_find_global_instrumenter", lambda: None)
+    directory = tmp_path / "tools" / "one"
+    directory.mkdir(parents=True)
+    assert find_instrumenter(directory) is None
+    assert find_instrumenter(None) is None
+    place = tmp_path / "node_modules" / "@stryker-mutator" / "instrumenter"
+    place.mkdir(parents=True)
+    (place / "package.json").write_text("{}")
+    assert find_instrumenter(directory) == tmp_path / "node_modules"
+
+
+@pytest.mark.slow(reason="runs a program several times")
+@pytest.mark.skipif(find_instrumenter(None) is None, reason="the instrumenter of Stryker is not installed")
+def test_mutants_of_stryker_are_killed_and_those_of_messages_are_left_out(directory: Path) -> None:
+    (directory / "tool.js").write_text(TOOL.replace("process.exit(2)", "console.error('Bad' + 'input')"))
+    subject = CommandSubject(("node", "tool.js"), directory)
+    ids = [one.mutant_id for one in subject.mutants]
+    assert "tool.js:12:10:block_statement" in ids
+    assert not [
+        one for one in subject.mutants if "Bad" in str(one.before) and "console" not in str(one.before)
+    ]
+    killed = subject.kills(case("join", "a ", "b", expected="a-b"), ids)
+    assert {"lib/text.js:10:20:method_expression", "lib/text.js:11:11:string_literal"} <= killed
+    assert not [one for one in killed if one.startswith("lib/text.js:2:")]
+    (directory / "lib" / "text.js").write_text(
+        f"exports.a = 'b' + 'c';\nexports.d = /[{'a-b' * 400}]/;\n1 + 2;\n"
+    )
+    shown = CommandSubject(("node", "tool.js"), directory).mutants
+    assert {one.path for one in shown if "text" in one.path} == {"/lib/text.js/1", "/lib/text.js/3"}
 
 
 def test_a_wrapper_measures_the_package_and_another_program_tells_what_is_not_measured(
@@ -151,6 +294,16 @@ def test_only_changed_lines_are_measured(directory: Path) -> None:
     subject = CommandSubject(("node", "tool.js"), directory, changes=changes)
     assert [one.path for one in subject.targets] == ["/lib/text.js/2", "/lib/text.js/3"]
     assert [draft.source for draft in subject.baseline_tests()] == ["README, line 4: $ tool grade 51 high"]
+
+
+def test_a_program_imports_the_main_file_of_its_own_package(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "tool").write_text("function main() {\n  require('..')();\n}\nmain();\n")
+    (tmp_path / "package.json").write_text('{"main": "main.js"}')
+    (tmp_path / "main.js").write_text("module.exports = () => {\n  console.log('a');\n};\n")
+    subject = CommandSubject(("node", "bin/tool"), tmp_path)
+    assert {one.path for one in subject.targets} == {"/bin/tool/2", "/bin/tool/4", "/main.js/1", "/main.js/2"}
+    assert len(subject.run(case(expected="a")).covered) == 4
 
 
 def test_a_program_that_is_not_valid_is_run_and_not_measured(tmp_path: Path) -> None:

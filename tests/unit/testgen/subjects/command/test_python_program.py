@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.testgen.subjects.command import python_program
+from peripety.testgen.subjects.command import sandbox
 from peripety.testgen.subjects.command.python_program import ProgramInput, PythonProgram
 from peripety.testgen.subjects.command.sandbox import ProcessOutput, Sandbox, find_fence
 from peripety.testgen.subjects.command.subject import CommandSubject
@@ -176,8 +176,8 @@ def test_a_mutant_that_does_not_end_is_run_once(
 def test_mutants_of_one_test_have_a_limit_and_those_that_were_run_least_come_first(
     installed: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(python_program, "_MAX_MUTANT_SECONDS", 0.0)
-    monkeypatch.setattr(python_program, "_MUTANTS_PER_PROCESS", 2)
+    monkeypatch.setattr(sandbox, "_MAX_MUTANT_SECONDS", 0.0)
+    monkeypatch.setattr(sandbox, "_MUTANTS_PER_PROCESS", 2)
     subject = command(installed, directory, "tool.py")
     assert subject._program is not None
     ids = [one.mutant_id for one in subject.mutants if one.mutant_id.startswith("measures/lengths.py")][:4]

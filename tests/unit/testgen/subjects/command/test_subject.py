@@ -10,7 +10,7 @@ import pytest
 from peripety.core.mutation_testing import MutantOutcome
 from peripety.errors import InvalidArgumentError
 from peripety.testgen.subjects.command.python_mutants import PythonModule
-from peripety.testgen.subjects.command.python_program import MAX_PROGRAM_MUTANTS
+from peripety.testgen.subjects.command.sandbox import MAX_PROGRAM_MUTANTS
 from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.types import TestCase, TestStatus
 
