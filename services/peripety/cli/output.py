@@ -194,8 +194,6 @@ _MAX_FINDINGS = 20
 
 # The field of a request that a message of a service begins with, such as `session_id: unknown session`.
 _FIELD = re.compile(r"^[a-z]+(?:[_.][a-z_.0-9]+)+:? ")
-
-
 _PLAIN_FIELD = re.compile(r"[a-z][a-z0-9_.\[\]]*")
 
 

@@ -358,11 +358,7 @@ class CandidateCalls:
         known: Collection[SourceValue],
     ) -> Iterator[tuple[_Call, str]]:
         """Yield calls with the values of functions that no usual call has reached, beside the best values."""
-        pairs = [
-            (call, result)
-            for (call, _), result in zip(tried, results, strict=False)
-            if call.form == form and result.result is not None and result.result.exit_code == 0
-        ]
+        pairs = _successes(form, tried, results)
         if pairs:
             best, reached = self._best_of(pairs)
             for value in self._relevant_values(reached | base[1]):
@@ -377,11 +373,7 @@ class CandidateCalls:
         results: Sequence[CandidateCall],
     ) -> Iterator[tuple[_Call, str]]:
         """Yield calls whose longest text is one that has shown something new, with one word changed."""
-        pairs = [
-            (call, result)
-            for (call, _), result in zip(tried, results, strict=False)
-            if call.form == form and result.result is not None and result.result.exit_code == 0
-        ]
+        pairs = _successes(form, tried, results)
         letters = {one.text for one in self._relevant_values(base[1]) if len(one.text) == 1}
         best = [pairs[index][0] for index in islice(choose([one for _, one in pairs]), _MAX_EDITED)]
         groups = []
@@ -507,6 +499,19 @@ class CandidateCalls:
                 reached |= self._functions.reached(candidate.result.lines)
         call, _ = max(pairs, key=lambda pair: _rank(pair[1]))
         return call, frozenset(reached)
+
+
+def _successes(
+    form: CommandForm,
+    tried: Sequence[tuple[_Call, str]],
+    results: Sequence[CandidateCall],
+) -> list[tuple[_Call, CandidateCall]]:
+    """Return the calls of a form that ended without an error, with their results."""
+    return [
+        (call, result)
+        for (call, _), result in zip(tried, results, strict=False)
+        if call.form == form and result.result is not None and result.result.exit_code == 0
+    ]
 
 
 def _first_of(rows: Sequence[Iterator[tuple[_Call, str]]]) -> list[tuple[_Call, str]]:
