@@ -193,14 +193,15 @@ _MAX_FINDINGS = 20
 
 
 # The field of a request that a message of a service begins with, such as `session_id: unknown session`.
-_FIELD = re.compile(r"^[a-z]+(?:[_.][a-z_.0-9]+)+:? ")
+_FIELD = re.compile(r"^([a-z]+(?:[_.][a-z_.0-9]+)+)(:?) ")
 _PLAIN_FIELD = re.compile(r"[a-z][a-z0-9_.\[\]]*")
 
 
 def explain_error(error: PeripetyError) -> int:
     """Print an error to standard error and return the exit code. Fields of requests are named by words."""
     console = error_console()
-    message = _FIELD.sub("", error.message)
+    # `session_id: unknown session` names the field again; `call.arguments is not JSON` does not.
+    message = _FIELD.sub(lambda found: "" if found[2] else f"{_name_field(found[1])} ", error.message)
     console.print(f"error: {printable(message)} ({error.code})", style="red")
     if isinstance(error, SpecError):
         details: Iterable[str] = finding_lines(error.findings, lines=shown_lines())

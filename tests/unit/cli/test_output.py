@@ -10,6 +10,7 @@ import pytest
 from peripety.cli.output import (
     MAX_INPUT_BYTES,
     deadline_of,
+    explain_error,
     make_budget,
     one_line,
     printable,
@@ -72,3 +73,18 @@ def test_text_of_a_stranger_does_not_look_like_a_line_of_ours() -> None:
 def test_a_call_ends_after_the_time_limit_of_its_budget_and_not_before() -> None:
     assert deadline_of(make_budget(seconds=1_000)) == 1_060
     assert deadline_of(make_budget(tokens=5)) == 86_400
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("session_id: unknown session 'x'", "unknown session 'x'"),
+        ("call.arguments_json is not JSON", "arguments json is not JSON"),
+        ("the file is empty", "the file is empty"),
+    ],
+)
+def test_a_field_that_a_message_begins_with_is_named_by_its_last_word(
+    message: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    explain_error(InvalidArgumentError(message))
+    assert capsys.readouterr().err.startswith(f"error: {told} (")
