@@ -266,6 +266,7 @@ def test_ten_thousand_tools_are_worked_through_in_batches(tmp_path: Path) -> Non
     tools = [{"server_name": "alpha", "tool_name": f"tool_{number}"} for number in range(10_000)]
     compiled = peripety(tmp_path, "compile", order(tmp_path, "tool_9999 is allowed.", tools), "-o", out)
     assert compiled.returncode == 0, compiled.stderr
+    assert "alpha/tool_19, and 9,979 more" in " ".join(compiled.stdout.split())
     assert peripety(tmp_path, "decide", out, "alpha", "tool_9999").returncode == 0
     assert peripety(tmp_path, "decide", out, "alpha", "tool_0").returncode == 1
 

@@ -61,6 +61,7 @@ _TOOLS_FILE = "tools.json"
 _HANDWRITTEN_FILE, _FOUNDATION_FILE = "handwritten.json", "foundation.json"
 _STORED_POLICY = re.compile(r"(?P<id>pol_[0-9a-f]{8,64})(@(?P<hash>[0-9a-f]{64}))?")
 _MAX_BYTES = 16 * MAX_INPUT_BYTES
+_SHOWN_TOOLS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +362,9 @@ def compile_(
     else:
         closed = list_closed_tools(compile_policy(policy.document))
         if closed:
-            names = ", ".join(f"{server_name}/{name}" for server_name, name in closed)
-            result_console().print(f"  closed, because no sentence allows them: {one_line(names)}")
+            names = [f"{server_name}/{name}" for server_name, name in closed[:_SHOWN_TOOLS]]
+            if len(closed) > _SHOWN_TOOLS:
+                names.append(f"and {len(closed) - _SHOWN_TOOLS:,} more")
+            listed = one_line(", ".join(names))
+            result_console().print(f"  closed, because no sentence allows them: {listed}")
         result_console().print(f"stored as {policy.policy_id}, version {policy.policy_hash}", style="bold")

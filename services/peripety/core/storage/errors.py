@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 BUSY_SECONDS = 10
-"""Seconds that a transaction waits for its turn or for a connection before it fails with a retryable
-error.
+"""Seconds that a transaction waits for a lock, or for a connection of a server, before it fails with a
+retryable error.
 """
 
 

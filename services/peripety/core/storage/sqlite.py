@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 
 _READERS = 4
+# Readers wait for a connection in this process, where work of the event loop also counts as waiting: hundreds
+# of requests that arrive together take longer than another process ever holds a lock.
+_READER_SECONDS = 60
 _RETRY_SECONDS = 0.01
 _WRITER_PRAGMAS = (
     "PRAGMA journal_mode=WAL",
@@ -124,7 +127,7 @@ def _engine(
         hide_parameters=True,
         max_overflow=0,
         pool_size=connections,
-        pool_timeout=BUSY_SECONDS,
+        pool_timeout=_READER_SECONDS,
     )
 
     def prepare(connection: Any, _record: object) -> None:
