@@ -135,6 +135,37 @@ async def test_garbage_from_the_client_reaches_no_tool(folder: Path) -> None:
     assert recorded(folder) == []
 
 
+async def test_lines_of_a_file_are_answered_in_a_file(folder: Path) -> None:
+    params = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"},
+    }
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "read", "arguments": {"path": "/b"}},
+        },
+    ]
+    (folder / "in").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    server = [sys.executable, str(SERVER), str(folder / "record")]
+    with (folder / "in").open("rb") as lines_in, (folder / "out").open("wb") as lines_out:
+        process = await asyncio.create_subprocess_exec(
+            *(*PERIPETY, "policy", "proxy", "-p", str(folder / "policy.json")),
+            *("--approvals", str(folder / "proxy.json"), "--", *server),
+            stdin=lines_in,
+            stdout=lines_out,
+        )
+        assert await process.wait() == 0
+    first, second = map(json.loads, (folder / "out").read_text().splitlines())
+    assert (first["result"]["protocolVersion"], second["result"]["isError"]) == ("2025-06-18", True)
+    assert recorded(folder) == []
+
+
 async def test_a_shadow_forwards_all_and_logs_the_decisions(folder: Path) -> None:
     async with proxied(folder, "", "--shadow") as client:
         assert await call(client, "put", path="/b", content="c") == (False, "done: put /b c")

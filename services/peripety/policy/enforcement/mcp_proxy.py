@@ -7,37 +7,90 @@ because no rule decides about them.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-import os
-import stat
+from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 import uvicorn
-from mcp import Client, StdioServerParameters
+from mcp import Client, ClientSession, MCPError
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
+from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
+from pydantic import ValidationError
 
 from peripety.errors import FailedPreconditionError
+from peripety.policy.enforcement.mcp_stdio import LineDispatcher, open_pipes, serve_lines, start_server
 from peripety.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
 
     from mcp.server.context import ServerRequestContext
+    from mcp.shared.dispatcher import ProgressFnT
 
     from peripety.policy.enforcement.enforcer import Enforcer
 
 
 _log = logging.getLogger(__name__)
 _MAX_PAGES = 1_000
-_MAX_LINE_BYTES = 1 << 26
+_MAX_ROUNDS = 10
+_ROUND_SECONDS = 0.05
+
+
+class StdioClient:
+    """Client of a server that runs as a process, with the methods of the SDK's `Client` for tools.
+
+    Args:
+        session: the open session.
+    """
+
+    def __init__(self, session: ClientSession) -> None:
+        self._session = session
+
+    @property
+    def instructions(self) -> str | None:
+        """The instructions of the server."""
+        return self._session.instructions
+
+    async def list_tools(self, *, cursor: str | None = None) -> types.ListToolsResult:
+        """Return one page of the tools."""
+        return await self._session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], *, progress_callback: ProgressFnT | None = None
+    ) -> types.CallToolResult:
+        """Call a tool; call it again if the server wants that, without input of the client.
+
+        Raises:
+            MCPError: the server answered with an error, or closed the connection.
+            RuntimeError: the server requires input, or the result does not have the schema of the tool.
+            ValidationError: the result is not one of the protocol.
+        """
+        state: str | None = None
+        for number in range(_MAX_ROUNDS):
+            result = await self._session.call_tool(
+                name,
+                arguments,
+                progress_callback=progress_callback,
+                request_state=state,
+                allow_input_required=True,
+            )
+            if isinstance(result, types.CallToolResult):
+                return result
+            if result.input_requests:
+                break
+            state = result.request_state
+            await asyncio.sleep(_ROUND_SECONDS * (number + 1))
+        raise RuntimeError(f"the tool {name} requires input")
 
 
 @asynccontextmanager
-async def connect_server(command: Sequence[str], directory: Path | None = None) -> AsyncIterator[Client]:
+async def connect_server(
+    command: Sequence[str], directory: Path | None = None
+) -> AsyncIterator[Client | StdioClient]:
     """Connect to an MCP server.
 
     Args:
@@ -49,18 +102,14 @@ async def connect_server(command: Sequence[str], directory: Path | None = None) 
         FailedPreconditionError: the server cannot be started or reached, or does not
             answer as an MCP server.
     """
-    first, *arguments = command
-    is_url = first.startswith(("http://", "https://"))
-    target = (
-        first
-        if is_url
-        else StdioServerParameters(
-            command=first, args=arguments, env=dict(os.environ), cwd=directory or Path.cwd()
-        )
-    )
+    is_url = command[0].startswith(("http://", "https://"))
     async with AsyncExitStack() as opened:
         try:
-            client = await opened.enter_async_context(Client(target, cache=None))
+            client: Client | StdioClient = await (
+                opened.enter_async_context(Client(command[0], cache=None))
+                if is_url
+                else opened.enter_async_context(_connect_command(command, directory))
+            )
         except Exception as error:
             what, remedy = (
                 ("reach", "check the URL") if is_url else ("start", "run the command alone to see its error")
@@ -71,6 +120,35 @@ async def connect_server(command: Sequence[str], directory: Path | None = None) 
         yield client
 
 
+@asynccontextmanager
+async def _connect_command(command: Sequence[str], directory: Path | None) -> AsyncIterator[StdioClient]:
+    async with (
+        start_server(command, directory) as (reader, writer),
+        ClientSession(dispatcher=LineDispatcher(reader, writer)) as session,
+    ):
+        await _negotiate(session)
+        yield StdioClient(session)
+
+
+async def _negotiate(session: ClientSession) -> None:
+    """Open the newest era of the protocol that the server speaks."""
+    for attempt in range(2):
+        try:
+            await session.discover()
+        except (MCPError, RuntimeError, ValidationError):
+            _log.debug("the server needs the handshake")
+        else:
+            return
+        try:
+            await session.initialize()
+        except MCPError as error:
+            # A server that starts slowly may answer the first request after its time, and then refuse this.
+            if error.code != types.UNSUPPORTED_PROTOCOL_VERSION or attempt:
+                raise
+        else:
+            return
+
+
 def _describe_cause(error: BaseException) -> str:
     """Return the message of the first error in nested groups."""
     while isinstance(error, BaseExceptionGroup):
@@ -78,7 +156,7 @@ def _describe_cause(error: BaseException) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
-async def list_server_tools(client: Client) -> list[types.Tool]:
+async def list_server_tools(client: Client | StdioClient) -> list[types.Tool]:
     """Return all tools that a server lists."""
     tools: list[types.Tool] = []
     cursor: str | None = None
@@ -99,7 +177,7 @@ class McpProxy:
         enforcer: decides each call.
     """
 
-    def __init__(self, client: Client, enforcer: Enforcer) -> None:
+    def __init__(self, client: Client | StdioClient, enforcer: Enforcer) -> None:
         self._client = client
         self._enforcer = enforcer
         self.server: Server[Any] = Server(
@@ -111,15 +189,20 @@ class McpProxy:
         )
 
     async def refresh_tools(self) -> list[types.Tool]:
-        """Read the definitions of the server's tools again, and return them."""
-        tools = await list_server_tools(self._client)
+        """Read the definitions of the server's tools again, and return them.
+
+        A name that is listed twice is not a tool: only one of its definitions could be compared.
+        """
+        listed = await list_server_tools(self._client)
+        times = Counter(tool.name for tool in listed)
+        tools = [tool for tool in listed if times[tool.name] == 1]
         self._enforcer.set_listed_tools({tool.name: (tool.description, tool.input_schema) for tool in tools})
         return tools
 
     async def serve_stdio(self) -> None:
         """Serve the client on standard input and output until it closes them."""
-        async with _open_pipes() as (stdin, stdout), stdio_server(stdin, stdout) as (read, write):
-            await self.server.run(read, write, self.server.create_initialization_options())
+        async with open_pipes() as (reader, writer):
+            await serve_lines(self.server, reader, writer)
 
     async def serve_http(self, host: str, port: int) -> None:
         """Serve clients over streamable HTTP at `/mcp` until the process ends."""
@@ -135,14 +218,21 @@ class McpProxy:
         return types.ListToolsResult(tools=[tool for tool in tools if tool.name in is_open])
 
     async def _call_tool(
-        self, _context: ServerRequestContext[Any], params: types.CallToolRequestParams
+        self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         arguments = params.arguments or {}
+        if not _is_json(arguments):
+            return _error_result("Refused: a number of the arguments is too large.")
         verdict = await self._enforcer.decide(params.name, arguments)
         if not verdict.is_forwarded:
             return _error_result(verdict.reason)
         try:
-            result = await self._client.call_tool(params.name, arguments)
+            wants_progress = progress_token_from_params(context.params) is not None
+            result = await self._client.call_tool(
+                params.name,
+                arguments,
+                progress_callback=context.session.report_progress if wants_progress else None,
+            )
         except asyncio.CancelledError:
             raise
         except Exception:  # noqa: BLE001 - the border: the client gets a result for each call
@@ -152,78 +242,13 @@ class McpProxy:
         return result
 
 
-class _PipeReader:
-    """Lines of a pipe, as the SDK reads them from a file."""
-
-    def __init__(self, stream: asyncio.StreamReader) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        while line := await self._stream.readline():
-            yield line.decode("utf-8", "replace")
-
-
-class _PipeWriter(asyncio.BaseProtocol):
-    """A pipe, as the SDK writes to a file; waits while its reader is slow."""
-
-    def __init__(self) -> None:
-        self._is_ready = asyncio.Event()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.WriteTransport", transport)
-        self._transport.set_write_buffer_limits(0)
-        self._is_ready.set()
-
-    def pause_writing(self) -> None:
-        self._is_ready.clear()
-
-    def resume_writing(self) -> None:
-        self._is_ready.set()
-
-    def connection_lost(self, _error: Exception | None) -> None:
-        self._is_ready.set()
-
-    async def write(self, text: str) -> None:
-        self._transport.write(text.encode())
-
-    async def flush(self) -> None:
-        await self._is_ready.wait()
-
-
-@asynccontextmanager
-async def _open_pipes() -> AsyncIterator[tuple[Any, Any]]:
-    """Yield standard input and output as files of the event loop; None for both unless they are pipes.
-
-    The SDK opens files that use a thread for each line, which takes a third of the processor time of a call.
-    Meanwhile the process itself reads nothing from standard input, and its own output goes to standard error,
-    as with the SDK's files.
-    """
-    if not all(
-        stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in (os.fstat(0).st_mode, os.fstat(1).st_mode)
-    ):
-        yield None, None
-        return
-    loop = asyncio.get_running_loop()
-    stdin, stdout, nothing = os.dup(0), os.dup(1), os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    os.close(nothing)
+def _is_json(arguments: dict[str, Any]) -> bool:
+    """Return False for a number such as 1e999, which would be decided as infinite and forwarded as null."""
     try:
-        reader = asyncio.StreamReader(limit=_MAX_LINE_BYTES)
-        source, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(os.dup(stdin), "rb")
-        )
-        target, writer = await loop.connect_write_pipe(_PipeWriter, os.fdopen(os.dup(stdout), "wb"))
-        try:
-            yield _PipeReader(reader), writer
-        finally:
-            source.close()
-            target.close()
-    finally:
-        os.dup2(stdin, 0)
-        os.dup2(stdout, 1)
-        os.close(stdin)
-        os.close(stdout)
+        json.dumps(arguments, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 def result_text(result: types.CallToolResult) -> str:
