@@ -30,6 +30,11 @@ _SAME = words("same unchanged steady constant level untouched intact unaffected 
 _UP = words("higher greater stronger bigger larger better up fuller heavier warmer more")
 _DOWN = words("lower smaller weaker less fewer worse down emptier lighter colder")
 _EARLIER = words("before earlier once when last yesterday ago first by since already")
+_WHOLE = words(
+    "world house place ship boat camp sight store stores box chest tank barrel can tin jar bag sack purse "
+    "wallet pocket pantry cupboard larder drawer rack bunker account bank safe till kitty cellar hold case "
+    "bottle keg bin shelf shelves pile heap row stock reserve town village city country"
+)
 _PURPOSE = words("to for like worth that which who better good")
 _TIME_NOUNS = words("minutes hours days nights weeks months evenings mornings turns rounds winters")
 _THEN = words("before ever this ago yesterday at when in last earlier there since")
@@ -230,8 +235,13 @@ class ChangeClaims:
         )
         end = sentence.tokens.index(group.tokens[-1]) + 1
         follows = sentence.tokens[end].word if end < len(sentence.tokens) else ""
-        if none and follows in _PURPOSE:
-            # `no x to spare`
+        is_idiom = group.of is not None and not group.of.head.refs and not self._amounts.is_unit(group)
+        if none and (follows in _PURPOSE or is_idiom):
+            # `no x to spare`, `no grain of comfort`
+            return False
+        where = next((one for word, one in clause.phrases if word in {"in", "on"}), None)
+        if none and where is not None and not where.owner and not self._is_whole_place(where, paths):
+            # `no x in the y` may be about another x.
             return False
         if (
             none
@@ -276,6 +286,12 @@ class ChangeClaims:
         one = group.tokens[0].word in words("a an another one")
         sign = self._object_direction(clause)
         return bool(sign) and self._direction_is_wrong(paths, sign, is_strict=one)
+
+    @staticmethod
+    def _is_whole_place(group: Group, paths: list[str]) -> bool:
+        """Return True if a group is the place, the bearer or the container of an amount."""
+        is_bearer = any(kind == "bearer" and key in paths for kind, key in group.head.refs)
+        return is_bearer or group.word in _WHOLE
 
     def _comparison(self, sentence: Sentence, group: Group, before: list[str]) -> int:
         """Return the direction of `more x than before`."""

@@ -374,6 +374,18 @@ class DeedClaims:
             or word == deed.verb
         )
 
+    def _has_part(self, deed: Deed, clause: ProseClause) -> bool:
+        """Return True if a clause names only a part of an object: `half a metre of the x`, `the door of the x`."""
+        groups = [*clause.objects, *(one for _, one in clause.phrases)]
+        found = [one for one in groups if self._is_object(deed, one)]
+        parts = [one for one in found if one.of is not None and self._is_object(deed, one.of)]
+        behind = any(word == "behind" for word, _ in clause.phrases)
+        whole = words("all whole rest last") | (frozenset() if behind else words("door doors gate gates lid"))
+        is_measure = any(one.word not in whole for one in parts)
+        return bool(found) and len(parts) == len(found) and is_measure and (
+            clause.base != deed.verb or any(words("half part some few") & one.all_words for one in parts)
+        )
+
     @staticmethod
     def _names_thing(deed: Deed, sentence: Sentence) -> bool:
         """Return True if a sentence names the object of a deed, and not only by a pronoun."""
@@ -402,6 +414,7 @@ class DeedClaims:
                 self._does(deed, clause)
                 and not clause.is_passive
                 and self._has_object(deed, clause)
+                and not self._has_part(deed, clause)
                 and self._is_told_done(deed, clause, result)
                 and (result != "untried" or self._names_thing(deed, sentence))
             ):

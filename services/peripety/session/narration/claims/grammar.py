@@ -64,6 +64,7 @@ _UNREAL_VERBS, _FACTIVE, _REAL_VERBS, _UNREAL_ADVERBS = (
 )
 _CONTENT = _UNREAL_VERBS | _FACTIVE
 _UNREAL_SENTENCE = re.compile(_UNREAL["sentence"], re.IGNORECASE)
+_HABIT = re.compile(_UNREAL["habit"], re.IGNORECASE)
 _COMPARED = re.compile(r"\bas (?:though|if)\b", re.IGNORECASE)
 _HARD = words("break")
 _SENSING = words("see watch hear feel notice")
@@ -115,14 +116,14 @@ def read_sentence(
     resolve_pronouns(tokens, you, context, is_third=is_third, is_strict=is_strict)
     reader = _ClauseReader(tokens)
     clauses = reader.read()
-    found = _UNREAL_SENTENCE.search(text)
+    found = _UNREAL_SENTENCE.search(text) or _HABIT.search(text)
     for clause in clauses if found is not None else ():
         # `In the picture` belongs to the clause around it, and at the beginning to the whole part.
-        places = [one.start() for one in _UNREAL_SENTENCE.finditer(text)]
+        places = [one.start() for one in _UNREAL_SENTENCE.finditer(text)] or [0]
         is_first = clause.part == 0 and any(place < clauses[0].verb_start for place in places)
         # `You dream: Delta comes in.`
         is_first |= ":" in text[places[0] : clause.verb_start]
-        if is_first or any(clause.span[0] <= place < clause.span[1] for place in places):
+        if is_first or _HABIT.search(text) or any(clause.span[0] <= place < clause.span[1] for place in places):
             clause.is_asserted = False
     for compared in _COMPARED.finditer(text):
         later = [clause for clause in clauses if clause.verb_start > compared.start()]

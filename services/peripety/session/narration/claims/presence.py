@@ -31,6 +31,8 @@ _WORN = words(
     "clothes lungs throat eyes ears fingers jacket robe dress collar cheeks skin breath"
 )
 _CARRIES = words("carry drag haul lug lead march wheel escort chase")
+# What a person does who has been asked in another place.
+_ANSWERS = words("turn refuse decline reject deny answer thank dismiss send tell wave reply nod ask thank give")
 _BESIDE = words(
     "with beside near by behind at in on opposite before among between alongside around inside against "
     "across over"
@@ -219,7 +221,8 @@ class PresenceClaims:
             and not clause.is_negative
             and self._appears(sentence, clause, absent)
         ):
-            yield self._elsewhere(absent, text)
+            is_met = bool(self._visited & self._facts.places_of(absent)) and clause.base in _ANSWERS
+            yield self._elsewhere(absent, text, is_certain=not is_met)
             return
         if not is_remote and not clause.is_negative:
             absent = self._absent_partner(sentence, clause)

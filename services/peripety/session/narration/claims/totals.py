@@ -514,6 +514,9 @@ class TotalClaims:
             return True
         if role == "subject" and "gone" in clause.rest_words[:2]:
             return True
+        if role == "subject" and clause.base == "be" and any(one.tokens[0].tag == "det" for one in clause.objects):
+            # `a hundred x is the record`
+            return False
         is_definite = (
             group.tokens[0].word in _DEFINITE
             or bool(group.owner)
