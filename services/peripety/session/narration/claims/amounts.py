@@ -14,6 +14,7 @@ from peripety.session.narration.claims.english import (
     words,
     words_of,
 )
+from peripety.session.narration.claims.levels import LevelClaims
 from peripety.session.narration.claims.totals import AmountReader, TotalClaims, paths_of
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _WHOLE = words(
     "wallet pocket pantry cupboard larder drawer rack bunker account bank safe till kitty cellar hold case "
     "bottle keg bin shelf shelves pile heap row stock reserve town village city country"
 )
+_LEFT = words("left remaining remain remains")
 _PURPOSE = words("to for like worth that which who better good")
 _TIME_NOUNS = words("minutes hours days nights weeks months evenings mornings turns rounds winters")
 _THEN = words("before ever this ago yesterday at when in last earlier there since")
@@ -163,7 +165,9 @@ class ChangeClaims:
         told_words = clause.rest_words
         if clause.base == "be" and not clause.is_progressive:
             sign = next((1 if word in _UP else -1 for word in told_words[:3] if word in _UP | _DOWN), 0)
-            if not sign or ("never" in clause.adverbs and not clause.is_perfect):
+            is_never = "never" in clause.adverbs
+            if not sign or is_never is not clause.is_perfect:
+                # `is never better`, `has been better`
                 return 0
             is_compared = (
                 "than" in told_words
@@ -216,6 +220,9 @@ class ChangeClaims:
         """Return the paths of a quantity behind a verb, if a clause is wrong about it."""
         for word, group in [("", one) for one in clause.objects] + clause.phrases:
             paths = self._amounts.quantity_of(group)
+            if not paths and _LEFT & {token.word for token in sentence.tokens}:
+                # `not a dollar left`
+                paths = [path for kind, path in group.head.refs if kind == "unit"]
             if not paths or any(token.number is not None for token in group.tokens):
                 continue
             if self._object_is_wrong(sentence, clause, word, group, paths):
@@ -232,6 +239,7 @@ class ChangeClaims:
             or before[-2:] == ["not", "a"]
             or group.word == "none"
             or before[-2:] == ["no", "more"]
+            or (group.tokens[0].word in words("a an any single") and before[-1:] in (["not"], ["n't"]))
         )
         end = sentence.tokens.index(group.tokens[-1]) + 1
         follows = sentence.tokens[end].word if end < len(sentence.tokens) else ""
@@ -337,7 +345,14 @@ class ChangeClaims:
                 or clause.subject.word in {"it", "wind"}
             )
             where = [n for n in range(len(told)) if tuple(told[n : n + len(word)]) == word]
+            is_verb = clause.is_progressive and word == (f"{clause.base}ing",)
+            if is_about and is_verb and not (clause.objects or clause.modal or clause.is_negative):
+                # `The x is freezing` has a level as its verb.
+                return clause.is_asserted
             if not where or not is_about or not clause.is_asserted or clause.is_negative:
+                continue
+            if told[where[0] + len(word) :][:1] in (["at"], ["by"]):
+                # `faint at first`
                 continue
             before = set(told[max(0, where[0] - 3) : where[0]])
             if clause.base in words(
@@ -414,6 +429,7 @@ class AmountClaims:
         self._totals = TotalClaims(self._amounts)
         self._changes = ChangeClaims(facts, self._amounts)
         self._durations = DurationClaims(self._amounts)
+        self._levels = LevelClaims(facts, self._amounts)
         self.words = self._durations.words
         """The words with which a claim may begin, besides names."""
 
@@ -463,6 +479,7 @@ class AmountClaims:
             wrong
             or self._totals.find_wrong_fragment(sentence, named, context)
             or self._changes.find_wrong_band(sentence, own)
+            or self._levels.find_wrong(sentence)
         )
         if wrong:
             yield self._amounts.contradiction(text, wrong)

@@ -20,6 +20,7 @@ from peripety.session.narration.claims.english import (
     load_toml,
     remove_speech,
     split_sentences,
+    words_of,
 )
 from peripety.session.narration.claims.grammar import read_sentence
 from peripety.session.narration.claims.likely import LikelyClaims
@@ -311,7 +312,8 @@ class ClaimChecker:
             }
             has_rest = any(token.word in _REST for token in alone.tokens)
             for token in alone.tokens if not has_rest else ():
-                token.refs = tuple(ref for ref in token.refs if ref[0] != "unit" or ref[1] in named)
+                if token.word in _MEASURES:
+                    token.refs = tuple(ref for ref in token.refs if ref[0] != "unit" or ref[1] in named)
             plain = {one.kind for one in self._find(alone, sentence, before, ()) if one.is_certain}
             found = [replace(one, is_certain=one.is_certain and one.kind in plain) for one in found]
         return list(dict.fromkeys(found))
@@ -387,6 +389,8 @@ class ClaimChecker:
         return None, scanned
 
 
+# Units of anything; `doses` and `casks` are units of one thing.
+_MEASURES = words_of("levels", "measures")
 _COMMON = frozenset(
     {"the", "a", "an", "of", "and", "is", "it", "to", "in", "on", "be", "you", "your", "with", "for", "do"}
 )

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
 _ARTICLES = words("the a an your some his her their my our")
 _PREPOSITIONS = words("for on at with to into after through up down over from")
+_STALLS = frozenset(
+    form for verb in words("stop die stall fail quit choke splutter") for form in verb_forms(verb)
+)
+_PARTICLES = words("out off in away back")
 _NAMELESS = (
     _ARTICLES
     | _PREPOSITIONS
@@ -112,7 +116,7 @@ def read_deeds(action: Mapping[str, Any]) -> Iterator[Deed]:
     has_chance = _CHANCE.search(rules) is not None
     for name in dict.fromkeys([str(action.get("name") or ""), to_words(action["id"])]):
         verb, *rest = re.findall(r"[^\W_]+(?:['\u2019-][^\W_]+)*", name.lower()) or [""]
-        while rest and rest[0] in _ARTICLES | _PREPOSITIONS:
+        while len(rest) > 1 and rest[0] in _ARTICLES | _PREPOSITIONS | _PARTICLES:
             rest = rest[1:]
         # An id is often the verb alone, which is too little where the name has an object.
         is_bare_id = not rest and bool(action.get("name")) and name != action["name"]
@@ -375,15 +379,20 @@ class DeedClaims:
         )
 
     def _has_part(self, deed: Deed, clause: ProseClause) -> bool:
-        """Return True if a clause names only a part of an object: `half a metre of the x`, `the door of the x`."""
+        """Return True if a clause names only a part of an object, such as `half a metre of the x`."""
         groups = [*clause.objects, *(one for _, one in clause.phrases)]
         found = [one for one in groups if self._is_object(deed, one)]
         parts = [one for one in found if one.of is not None and self._is_object(deed, one.of)]
         behind = any(word == "behind" for word, _ in clause.phrases)
         whole = words("all whole rest last") | (frozenset() if behind else words("door doors gate gates lid"))
         is_measure = any(one.word not in whole for one in parts)
-        return bool(found) and len(parts) == len(found) and is_measure and (
-            clause.base != deed.verb or any(words("half part some few") & one.all_words for one in parts)
+        return (
+            bool(found)
+            and len(parts) == len(found)
+            and is_measure
+            and (
+                clause.base != deed.verb or any(words("half part some few") & one.all_words for one in parts)
+            )
         )
 
     @staticmethod
@@ -407,6 +416,12 @@ class DeedClaims:
             # It may be an action of an earlier turn.
             return False
         if result == "failed" and _MISSES & {token.word for token in sentence.tokens}:
+            return False
+        if result == "failed" and clause.is_past and "once" in told_words:
+            return False
+        later = {token.word for token in sentence.tokens if token.start > clause.verb_start}
+        if clause.base in words("catch start run hum burn glow work roar rumble purr") and later & _STALLS:
+            # `coughs, catches and stops`
             return False
         kind = self._kinds[deed]
         if self._is_yours(clause):
@@ -521,6 +536,9 @@ class DeedClaims:
             and self._is_object(deed, clause.subject)
             and clause.is_asserted | (clause.modal in {"will", "'ll"} and clause.is_negative)
         ):
+            if "never" in clause.adverbs and words("better so more as") & set(clause.rest_words):
+                # `has never been fed better`
+                return False
             if clause.is_negative and (
                 clause.modal in {"will", "'ll"}
                 or clause.base in kind.results | kind.verbs
@@ -535,7 +553,10 @@ class DeedClaims:
                 and not clause.is_negative
             ):
                 return clause.base in words_of("sets", "stays_2") or "still" in clause.adverbs
-            if clause.is_negative and clause.is_passive and clause.base in kind.verbs:
+            is_record = "never" in clause.adverbs and bool(
+                words("better so more as") & set(clause.rest_words)
+            )
+            if clause.is_negative and clause.is_passive and clause.base in kind.verbs and not is_record:
                 return True
         return False
 
@@ -568,7 +589,7 @@ _HAD = re.compile(r"\bhad\b(?! to\b)|(?<=\w)['\u2019]d\b(?= \w+(?:ed|en|ne|n|t)\
 _NOT_WORDS = re.compile(r"[^\w]+")
 # `a version of this where you win` is not an ending.
 _RELATIVE = re.compile(
-    r"\b(?:where|when|whenever|which|until|till|before|once|how|whether|that|than|in case|as long as)\s+$",
+    r"\b(?:where|when|whenever|which|until|till|before|once|whether|than|in case|as long as)\s+$",
     re.IGNORECASE,
 )
 
@@ -658,7 +679,8 @@ class EndingClaims:
         if not is_negative(clause) and not is_unsure(clause):
             for claim in ("won", "lost", "over"):
                 found = self._phrases.search(claim, clause)
-                if found is not None and _RELATIVE.search(clause[: found.start()]) is None:
+                before = clause[: found.start()] if found is not None else ""
+                if found is not None and (claim == "over" or _RELATIVE.search(before) is None):
                     yield claim
 
     def _check_described_ending(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:

@@ -123,7 +123,11 @@ def read_sentence(
         is_first = clause.part == 0 and any(place < clauses[0].verb_start for place in places)
         # `You dream: Delta comes in.`
         is_first |= ":" in text[places[0] : clause.verb_start]
-        if is_first or _HABIT.search(text) or any(clause.span[0] <= place < clause.span[1] for place in places):
+        if (
+            is_first
+            or _HABIT.search(text)
+            or any(clause.span[0] <= place < clause.span[1] for place in places)
+        ):
             clause.is_asserted = False
     for compared in _COMPARED.finditer(text):
         later = [clause for clause in clauses if clause.verb_start > compared.start()]

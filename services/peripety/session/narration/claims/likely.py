@@ -447,7 +447,11 @@ class LikelyClaims:
                     "failed": "failed",
                     "done": "was carried out",
                 }[result]
-                yield "action", f"the action '{deed.name}' {outcome}", False
+                is_certain = result in {"untried", "refused"} and any(
+                    rule.is_done_by(clause, self._you) and not told & (_TRIED | _EARLIER | _NONE)
+                    for clause in sentence.clauses
+                )
+                yield "action", f"the action '{deed.name}' {outcome}", is_certain
 
     def _outcome_is_wrong(self, result: str, sentence: Sentence, told: set[str]) -> bool:
         if result == "failed":
@@ -529,6 +533,12 @@ class _ActionWords:
         self.name_nouns = frozenset(
             token for token in name[1:] if not is_function_word(token) and len(token) >= _LEAST_LENGTH
         )
+        parts = [str(action.get(key) or "").lower() for key in ("name", "description")]
+        ordered = [re.findall(r"[^\W\d_]+", part) for part in parts]
+        common = words_of("verbs", "any_turn")
+        self._orders = frozenset(one[0] for one in ordered if one and one[0] not in common)
+        goals = {noun for one in ordered if one for noun in _goal_of(one[1:])}
+        self._goals = goals
         self.own_nouns: frozenset[str] = frozenset()
         """The nouns that name nothing else."""
         self.verbs = frozenset(
@@ -538,10 +548,26 @@ class _ActionWords:
             if not one.is_rare or token == tokens[0]
         )
 
+    def is_done_by(self, clause: ProseClause, you: str) -> bool:
+        """Return True if an entity does what the name or the description orders: a verb with its object."""
+        is_plain = _is_plain(clause) and not (clause.is_negative or clause.is_passive or clause.is_infinitive)
+        if not is_plain or you not in clause.subjects() or clause.base not in self._orders:
+            return False
+        return any(one.of is None and one.word in self._goals for one in clause.objects[:1])
+
     def is_named(self, sentence: Sentence, told: Collection[str]) -> bool:
         """Return True if a sentence has a verb and all nouns of the action."""
         verbs = {token.reading.lemma for token in sentence.tokens if token.reading is not None}
         return bool(self.verbs & verbs) and self.name_nouns <= {word for one in told for word in one.split()}
+
+
+def _goal_of(tokens: Sequence[str]) -> tuple[str, ...]:
+    """Return the forms of the object behind a verb: the last noun before the next word of the grammar."""
+    kept = [*tokens]
+    while kept and is_function_word(kept[0]):
+        kept = kept[1:]
+    end = next((place for place, token in enumerate(kept) if is_function_word(token)), len(kept))
+    return number_forms(kept[end - 1]) if end and len(kept[end - 1]) >= _LEAST_LENGTH else ()
 
 
 def _nouns_of(tokens: Iterable[str]) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.session.narration.claims.english import PARTICIPLE, words, words_of
+from peripety.session.narration.claims.english import GERUND, PARTICIPLE, words, words_of
 from peripety.session.narration.claims.record import WrongClaim
 
 if TYPE_CHECKING:
@@ -220,6 +220,10 @@ class LifeClaims:
             return True
         if clause.base in {"stop", "cease"} and "breathing" in told[:2]:
             return True
+        if clause.base == "breathe" and clause.form == GERUND and clause.copied_subject:
+            governor = clause.governor
+            stops = governor is not None and governor.base in {"stop", "cease"} and not governor.is_negative
+            return stops and not (clause.rest_words or (governor is not None and governor.modal))
         if clause.base in words("hang shoot drown kill") and any(
             one.word in {"himself", "herself", "themselves"} for one in clause.objects
         ):

@@ -31,8 +31,8 @@ _WORN = words(
     "clothes lungs throat eyes ears fingers jacket robe dress collar cheeks skin breath"
 )
 _CARRIES = words("carry drag haul lug lead march wheel escort chase")
-# What a person does who has been asked in another place.
-_ANSWERS = words("turn refuse decline reject deny answer thank dismiss send tell wave reply nod ask thank give")
+# Deeds of a person whom an action meets in another place.
+_ANSWERS = words_of("sets", "answers")
 _BESIDE = words(
     "with beside near by behind at in on opposite before among between alongside around inside against "
     "across over"

@@ -106,6 +106,8 @@ class AmountReader:
         """Return 1 if a group names a lower bound, -1 for an upper bound, else 0."""
         place = sentence.tokens.index(group.tokens[0])
         before = [token.word for token in sentence.tokens[max(0, place - 3) : place + 1]]
+        if "," in before:
+            before = before[len(before) - before[::-1].index(",") :]
         if {"least", "over"} & set(before) or ("than" in before and "more" in before):
             return -1 if "no" in before else 1
         if words("most under barely hardly scarcely") & set(before) or (
@@ -512,15 +514,15 @@ class TotalClaims:
         )
         if (role == "object" and is_change) or (role == "subject" and clause.is_passive and is_change):
             return True
-        if role == "subject" and "gone" in clause.rest_words[:2]:
-            return True
-        if role == "subject" and clause.base == "be" and any(one.tokens[0].tag == "det" for one in clause.objects):
+        is_named = any(one.tokens[0].tag == "det" for one in clause.objects)
+        is_one = sentence.text[clause.verb_start :].lower().startswith(("was ", "is "))
+        if role == "subject" and clause.base == "be" and (is_named or is_one):
             # `a hundred x is the record`
             return False
         is_definite = (
             group.tokens[0].word in _DEFINITE
             or bool(group.owner)
-            or (role == "subject" and bool(paths_of(group.head)))
+            or (role == "subject" and (bool(paths_of(group.head)) or self._is_own_unit(group)))
         )
         if (
             number > max(values)
@@ -530,6 +532,10 @@ class TotalClaims:
         ):
             return True
         return is_total
+
+    def _is_own_unit(self, group: Group) -> bool:
+        """Return True if a group ends in a unit of one thing, such as `doses`."""
+        return self._amounts.is_unit(group) and group.word not in words_of("levels", "measures")
 
     def _is_total(self, sentence: Sentence, clause: ProseClause, group: Group, role: str) -> bool:
         """Return True if a clause states that a group is all that there is."""
@@ -561,6 +567,9 @@ class TotalClaims:
             return cued and clause.is_a("remain", "contain") and not is_part
         if role == "object":
             counts = clause.base in words("count find total number") and not is_part
+            # `He counts your five coins` is what you give.
+            if clause.base == "count" and group.owned_by() and not self._amounts.is_yours(clause):
+                return False
             if clause.base == "leave" or (counts and not words("out off") & set(clause.rest_words[:1])):
                 # `you count out five coins` is what you give.
                 return True
@@ -570,7 +579,9 @@ class TotalClaims:
                 and clause.base in words("be remain make leave")
             ):
                 # `There are two lamps of his own`, and in a longer sentence, may be about others.
-                is_whole = len(sentence.clauses) == 1 and (
+                last = sentence.tokens.index(group.tokens[-1]) + 1
+                follows = sentence.tokens[last].word if last < len(sentence.tokens) else "."
+                is_whole = (len(sentence.clauses) == 1 or follows in {",", ".", ";", "now"}) and (
                     group.of is None or group.of.tokens[0].tag != "poss"
                 )
                 return cued or (not is_part and (is_whole or clause.base != "be"))

@@ -35,8 +35,8 @@ COUNTER_FALSE_ALARMS = 0.0
 # Of the narrations of whole turns, by the author of the checks, before their false alarms were read 3.6 %.
 HONEST_ALARMS = 0.0
 # Of ten narrators, by the author of the last changes, before them. Of 300 ordinary true turns, 2.0 % were
-# withheld when they were new, and of 140 sentences that look like claims 9 %.
-CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.45, 0.0
+# withheld when they were new, and of 354 sentences that look like claims 8 %.
+CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.58, 0.0
 CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.5, 0.01
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
 CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.38, 0.022
@@ -153,7 +153,6 @@ def test_only_what_is_certain_is_withheld(prose: str) -> None:
         ("Beta looks up from the south yard.", "presence"),
         ("Gamma watches from the west room. His hand comes up and waves at you.", "presence"),
         ("You order them to repair the signal.", "action"),
-        ("There is not a single supply in the box.", "amount"),
         ("Nine supplies stand along the wall.", "amount"),
         ("You have dropped the seal.", "possession"),
         ("They have shot Beta.", "life"),
@@ -172,6 +171,13 @@ def test_what_is_only_likely_is_found_and_not_withheld(prose: str, kind: str) ->
         ("The seal is burned to ash.", "possession"),
         ("They have hanged Beta's friend, and they bury Beta.", "life"),
         ("You keep the gate shut and do nothing to it.", "action"),
+        ("There is not a single supply in the box.", "amount"),
+        ("The supplies are all but gone.", "amount"),
+        ("You have used up every last supply.", "amount"),
+        ("Not a supply has been touched.", "amount"),
+        ("The pressure has never been lower.", "amount"),
+        ("There are sixteen supplies now, and you sit down.", "amount"),
+        ("Beta has stopped breathing.", "life"),
     ],
 )
 def test_new_wordings_of_certain_claims_are_withheld(prose: str, kind: str) -> None:
