@@ -314,7 +314,7 @@ bench-testgen: $(VENV)/installed-dev native  ## Measure the mutation score of ge
 	@PYTHONPATH=tests $(BIN)/python -m bench.testgen
 
 .PHONY: bench-testgen-programs
-bench-testgen-programs: $(VENV)/installed-dev native  ## Find planted bugs in packages from PyPI, beside Pynguin: COUNT=10 SECONDS=36
+bench-testgen-programs: $(VENV)/installed-dev native  ## Find planted bugs in packages from PyPI and npm, beside Pynguin: COUNT=10 SECONDS=36
 	@PYTHONPATH=tests $(BIN)/python -m bench.planted_bugs --count $(or $(COUNT),10) --seconds $(or $(SECONDS),36)
 
 ITEMS ?= 1000000

@@ -1,4 +1,4 @@
-"""Benchmark of generated tests on packages from PyPI with planted bugs.
+"""Benchmark of generated tests on packages from PyPI and npm with planted bugs.
 
 `make bench-testgen-programs`. The packages are installed into `build`, each behind a small program. Bugs are
 changes of one place of a package. Some are made by hand, and stand in `programs/*.toml`. The others are
@@ -11,6 +11,7 @@ are three measurements:
   fails that passes without the bug. It is pinned if a test that expects the wrong behaviour has a source.
 - *lines*: the reported coverage beside the one of coverage.py for the same tests in processes of their own.
 
+Programs from npm are measured by the tests without a model only, in a column of their own.
 Scripted authors of graded quality know the suite written by hand. Tests run in forked processes, as in a
 survey. Each result is a line of `build/planted-bugs/results.jsonl`, and is not measured again.
 """
@@ -32,7 +33,17 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from bench import planted_bugs_peers as peers
-from bench.planted_programs import BUILD, PROGRAMS, Bug, PassingTests, Program, copy_programs, program_of
+from bench.planted_programs import (
+    BUILD,
+    PROGRAMS,
+    Bug,
+    PassingTests,
+    Program,
+    Script,
+    copy_programs,
+    open_program,
+    program_of,
+)
 from peripety.testgen.subjects.command.baseline.tests import ProgramTests
 from peripety.testgen.types import TestCase
 from support.testgen.fake_run import ran
@@ -58,6 +69,7 @@ WANTED_SHOWN = 0.3
 WANTED_AHEAD = 2.0
 WANTED_GAP = 2.0
 TOOLS = ("floor", "start", "authors", "pynguin", "ghostwriter")
+FLOOR_OF_SCRIPTS = "floor, npm"
 _FLOOR_SHARE = 1.5
 """Trying calls takes at most so many times the limit of one survey."""
 
@@ -89,6 +101,8 @@ def measure_floor(program: Program, bugs: Sequence[Bug], seconds: float) -> Json
 
 
 def _floor(subject: CommandSubject, seconds: float) -> list[DraftTest]:
+    if subject._script is not None:
+        return [*subject.baseline_tests()]
     drafts: list[DraftTest] = []
     for draft in ProgramTests(program_of(subject), subject._list_files(), seconds / _FLOOR_SHARE):
         drafts += [draft] if draft.source else subject._described(draft)
@@ -224,6 +238,7 @@ def measure_ghostwriter(program: Program, bugs: Sequence[Bug], seconds: float) -
 
 _MEASURES: dict[str, Callable[[Program, Sequence[Bug], float], Json]] = {
     "floor": measure_floor,
+    FLOOR_OF_SCRIPTS: measure_floor,
     "start": measure_start,
     "authors": measure_authors,
     "pynguin": measure_pynguin,
@@ -245,15 +260,18 @@ def main() -> None:
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     measured: dict[str, dict[str, Json]] = {}
     for name in given.programs:
-        program = Program(name)
+        program = open_program(name)
         bugs = [*program.by_hand, *_mutants(program, given.count)]
         measured[name] = {}
-        for tool in given.tools:
+        tools = given.tools
+        if isinstance(program, Script):
+            tools = [FLOOR_OF_SCRIPTS] if "floor" in tools else []
+        for tool in tools:
             key = {"program": name, "tool": tool, "count": given.count, "seconds": given.seconds}
             result = None if given.again else next(_recorded(key), None)
             if result is None:
                 _tell(f"measuring {name}: {tool}", sys.stderr)
-                result = _MEASURES[tool](Program(name), bugs, given.seconds)
+                result = _MEASURES[tool](open_program(name), bugs, given.seconds)
                 _record(key, result)
             measured[name][tool] = result
         if given.missed:
@@ -298,7 +316,7 @@ def _tell_missed(name: str, bugs: Sequence[Bug], results: Mapping[str, Json]) ->
 
 
 def _found_columns(results: Mapping[str, Json]) -> Iterable[tuple[str, list[bool]]]:
-    for tool in ("floor", "pynguin", "ghostwriter"):
+    for tool in ("floor", FLOOR_OF_SCRIPTS, "pynguin", "ghostwriter"):
         if tool in results:
             yield tool, results[tool]["found"]
     for author in AUTHORS:
@@ -314,8 +332,8 @@ def _report(measured: Mapping[str, Mapping[str, Json]]) -> bool:
         for column, found in _found_columns(results):
             columns.setdefault(column, []).append(found)
             cells.append(f"{column} {sum(found)} of {len(found)}")
-        if "floor" in results:
-            floor = results["floor"]
+        floor = results.get("floor") or results.get(FLOOR_OF_SCRIPTS)
+        if floor is not None:
             counts = floor["tests"], floor["sourced"], floor["wrong"]
             cells.append("{} tests, {} with a source, {} not met".format(*counts))
         if "start" in results:
@@ -351,7 +369,7 @@ def _report(measured: Mapping[str, Mapping[str, Json]]) -> bool:
 
 
 def _compare_found(columns: Mapping[str, list[list[bool]]], shares: Mapping[str, float]) -> Iterable[bool]:
-    wanted = {"floor": WANTED_FOUND, **AUTHORS}
+    wanted = {"floor": WANTED_FOUND, FLOOR_OF_SCRIPTS: WANTED_FOUND, **AUTHORS}
     for column, rows in columns.items():
         found, bugs = sum(map(sum, rows)), sum(map(len, rows))
         goal = wanted.get(column, 0.0)

@@ -1,4 +1,4 @@
-"""Programs around packages from PyPI, and copies of them with planted bugs.
+"""Programs around packages from PyPI and npm, and copies of them with planted bugs.
 
 The packages are installed into `build`. `programs/*.toml` has the suite written by hand and the bugs made by
 hand of each; mutants are drawn by a seed from those that this suite notices.
@@ -7,8 +7,10 @@ hand of each; mutants are drawn by a seed from those that this suite notices.
 from __future__ import annotations
 
 import ast
+import os
 import shlex
 import shutil
+import subprocess
 import tomllib
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,19 +19,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bench import planted_bugs_peers as peers
-from peripety.testgen.subjects.command.python_program import ProgramInput
+from peripety.testgen.subjects.command.python_program import ProgramInput, SurveyedCall
 from peripety.testgen.subjects.command.subject import CommandSubject, input_of
 from support.testgen.graded_tests.tasks import HiddenTest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.testgen.subjects.command.python_program import ProgramInterface, PythonProgram, SurveyedCall
+    from peripety.testgen.subjects.command.javascript_program import JavaScriptProgram
+    from peripety.testgen.subjects.command.python_program import ProgramInterface, PythonProgram
     from peripety.testgen.types import DraftTest, TestCase
 
 
 PROGRAMS = Path(__file__).parent / "programs"
 BUILD = Path("build/planted-bugs")
+INSTRUMENTER = "@stryker-mutator/instrumenter@9.6.1"
 _CALL_SECONDS = 60.0
 _BATCH = 200
 _PART = 16
@@ -71,6 +75,7 @@ class Program:
         self.modules: list[str] = found["modules"]
         self.rows = [_row(line) for line in found["commands"].strip("\n").split("\n")]
         self.changes: list[Mapping[str, str]] = found["bugs"]
+        self.files: Mapping[str, str] = found.get("files", {})
 
     @cached_property
     def python(self) -> Path:
@@ -147,13 +152,17 @@ class Program:
         return hidden
 
     def survey(self, subject: CommandSubject, given: Sequence[ProgramInput]) -> list[SurveyedCall | None]:
-        """Run calls in forked processes; None for a call that has no result."""
+        """Run calls; None for a call that has no result."""
         results: list[SurveyedCall | None] = []
         for start in range(0, len(given), _BATCH):
             batch = given[start : start + _BATCH]
-            found = program_of(subject).survey_calls(self.interface, batch, _CALL_SECONDS)
+            found = self.survey_batch(subject, batch)
             results += [*found, *[None] * (len(batch) - len(found))]
         return results
+
+    def survey_batch(self, subject: CommandSubject, given: Sequence[ProgramInput]) -> list[SurveyedCall]:
+        """Run calls in forked processes, until a time limit."""
+        return program_of(subject).survey_calls(self.interface, given, _CALL_SECONDS)
 
     def met(self, subject: CommandSubject, tests: Sequence[AnyTest]) -> list[bool]:
         """Return True for each test that the program passes, on its package as it is or with a bug."""
@@ -184,6 +193,98 @@ class Program:
 
     def _subject(self, variables: Mapping[str, str]) -> CommandSubject:
         return CommandSubject([str(self.python), *self.argv], copy_programs(), variables, task=self.task)
+
+
+class Script(Program):
+    """A JavaScript program of a package from npm.
+
+    Args:
+        name: the name of its file in `programs`.
+    """
+
+    @cached_property
+    def packages(self) -> Path:
+        """The directory of the installed package, with the files of the program beside it."""
+        place = _install_from_npm(self.requirement)
+        for name, text in self.files.items():
+            (place / name).write_text(text, encoding="utf-8")
+        return place
+
+    @cached_property
+    def original(self) -> CommandSubject:
+        """The program on its package as it is, with mutants."""
+        os.environ["NODE_PATH"] = str(_install_from_npm(INSTRUMENTER) / "node_modules")
+        return CommandSubject(self.argv, self.packages, task=self.task)
+
+    def mutants(self, count: int) -> list[Bug]:
+        """Return mutants of the package, of different lines, that the suite written by hand notices."""
+        script = script_of(self.original)
+        places = sorted(
+            script._instrumented.mutants.items(), key=lambda one: sha256(one[0].encode()).digest()
+        )
+        suite = PassingTests(self, [test.case for test in self.hidden])
+        kept: list[Bug] = []
+        seen: set[tuple[str, int]] = set()
+        for mutant_id, mutant in places:
+            file = mutant["file"]
+            line = file, mutant["line"]
+            if len(kept) >= count:
+                break
+            if line in seen:
+                continue
+            text = script.modules[file].text.encode("utf-16-le")  # as the offsets of JavaScript
+            begin, end = 2 * mutant["begin"], 2 * mutant["begin"] + len(mutant["before"].encode("utf-16-le"))
+            changed = (text[:begin] + mutant["after"].encode("utf-16-le") + text[end:]).decode("utf-16-le")
+            bug = Bug(file, changed, f"{mutant_id} {mutant['after']}", by_hand=False)
+            if suite.has_failing(bug):
+                seen.add(line)
+                kept.append(bug)
+        return kept
+
+    def survey_batch(self, subject: CommandSubject, given: Sequence[ProgramInput]) -> list[SurveyedCall]:
+        """Run calls in processes of their own, until a time limit."""
+        return script_of(subject).survey_calls(given, _CALL_SECONDS)
+
+    def place_of(self, bug: Bug) -> tuple[str, range] | None:
+        """Return the file and the line of the innermost statement that a bug changes; None outside of one."""
+        module = script_of(self.original).modules[bug.file]
+        pairs = enumerate(zip(module.text, bug.text, strict=False))
+        same = next((place for place, (one, other) in pairs if one != other), len(module.text))
+        begin = len(module.text[:same].encode("utf-16-le")) // 2
+        around = [line for start, line, end in module.statements if start <= begin < end]
+        return (bug.file, range(around[-1], around[-1] + 1)) if around else None
+
+    def copy_with(self, bug: Bug) -> Path:
+        """Return a copy of the directory with a bug."""
+        number = sha256(bug.text.encode()).hexdigest()[:12]
+        place = BUILD.resolve() / "bugs" / f"{self.name}-{number}"
+        if not place.exists():
+            shutil.copytree(self.packages, place)
+        (place / bug.file).write_text(bug.text, encoding="utf-8")
+        return place
+
+    def buggy(self, bug: Bug) -> CommandSubject:
+        """Return the program on a copy of the package with a bug."""
+        return CommandSubject(self.argv, self.copy_with(bug), task=self.task)
+
+
+def open_program(name: str) -> Program:
+    """Return the program of a file in `programs`."""
+    found = tomllib.loads((PROGRAMS / f"{name}.toml").read_text(encoding="utf-8"))
+    return Script(name) if found.get("registry") == "npm" else Program(name)
+
+
+def _install_from_npm(requirement: str) -> Path:
+    """Return a directory with an installed package."""
+    place = BUILD.resolve() / "npm" / requirement.replace("/", "-")
+    if not (place / "package-lock.json").exists():
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "package.json").write_text('{"private": true}')
+        options = ("--ignore-scripts", "--no-audit", "--no-fund")
+        subprocess.run(
+            ["npm", "install", *options, requirement], cwd=place, check=True, stdout=subprocess.DEVNULL
+        )
+    return place
 
 
 def find_changed_function(text: str, changed: str) -> range | None:
@@ -222,6 +323,12 @@ def program_of(subject: CommandSubject) -> PythonProgram:
     """Return the Python program of a command."""
     assert subject._program is not None
     return subject._program
+
+
+def script_of(subject: CommandSubject) -> JavaScriptProgram:
+    """Return the JavaScript program of a command."""
+    assert subject._script is not None
+    return subject._script
 
 
 class PassingTests:

@@ -4,6 +4,7 @@
 // descriptor holds a JSON object, the job. The results replace it, one JSON value per line.
 //
 // - `files` finds the source files of the program, with the places of their statements. It executes nothing.
+// - `calls` runs the program with many inputs, until a limit of processor time. It reports the result of each.
 // - `lines` runs the program, and reports the executed lines of each file, with the coverage of V8.
 // - `instrument` writes all mutants into the files, with the instrumenter of Stryker. It executes nothing.
 // - `mutants` runs the program with these files, and then each mutant, by a variable of its environment.
@@ -20,6 +21,9 @@ const { createRequire } = require('node:module');
 const { fileURLToPath, pathToFileURL } = require('node:url');
 
 const MAX_FILES = 400;
+// Executions of a part are counted up to this number; beyond it, only their order of magnitude matters.
+const MAX_COUNT = 4;
+const PARALLEL_CALLS = 2;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 const MIN_SECONDS = 1;
 // A mutant may take so many times as long as the program, and one second at least.
@@ -41,15 +45,21 @@ function parse(source) {
   }
 }
 
-// Return the places of the statements as [offset, line, end], the imported names, and true if a function is defined.
+// Return the places of the statements as [offset, line, end], the imported names, the functions as [line, first
+// line of the body, last line], and the literals as [line of the function, line, kind, text]. Without one it is 0.
 function inspect(source) {
-  const found = { statements: [], imports: [], definesFunctions: false };
-  const visit = (node, parent) => {
+  const found = { statements: [], imports: [], functions: [], literals: [] };
+  const visit = (node, parent, place) => {
     const isHead = node.type === 'VariableDeclaration' && /^For/.test(parent?.type ?? '') && parent.body !== node;
     if (STATEMENT.test(node.type) && !node.directive && !isHead) {
       found.statements.push([node.start, node.loc.start.line, node.end]);
     }
-    if (/Function|MethodDefinition/.test(node.type)) found.definesFunctions = true;
+    if (/Function/.test(node.type)) {
+      place = node.loc.start.line;
+      found.functions.push([place, (node.body.body?.[0] ?? node.body).loc.start.line, node.loc.end.line]);
+    }
+    const kind = parent && kindOf(node, parent);
+    if (kind) found.literals.push([place, node.loc.start.line, kind, node.regex?.pattern ?? String(node.value)]);
     if (node.type === 'ArrowFunctionExpression' && node.expression) {
       found.statements.push([node.body.start, node.body.loc.start.line, node.body.end]);
     }
@@ -58,12 +68,26 @@ function inspect(source) {
     if (typeof source?.value === 'string') found.imports.push(source.value);
     for (const value of Object.values(node)) {
       for (const part of Array.isArray(value) ? value : [value]) {
-        if (typeof part?.type === 'string') visit(part, node);
+        if (typeof part?.type === 'string') visit(part, node, place);
       }
     }
   };
-  visit(parse(source), null);
+  visit(parse(source), null, 0);
   return found;
+}
+
+// Return the kind of a literal that may be a value for an argument; null for any other node.
+function kindOf(node, parent) {
+  if (node.type !== 'Literal') return null;
+  if (node.regex) return 'pattern';
+  if (typeof node.value === 'number') {
+    const isLength = parent.type === 'BinaryExpression' && parent.left.property?.name === 'length';
+    return isLength ? 'length' : 'number';
+  }
+  if (typeof node.value !== 'string' || parent.directive || parent.source === node) return null;
+  if (parent.type === 'CallExpression') return parent.callee.name === 'require' ? null : 'argument';
+  const isCompared = /^(BinaryExpression|SwitchCase|ArrayExpression)$/.test(parent.type) || parent.key === node;
+  return isCompared ? 'compared' : 'text';
 }
 
 function resolve(name, from) {
@@ -92,8 +116,8 @@ function findFiles(program) {
       if (file === entry) throw error;
       continue;
     }
-    files.push([path.relative(START, file), source, own.statements]);
-    const isWrapper = file === entry && !own.definesFunctions;
+    files.push([path.relative(START, file), source, own.statements, own.functions, own.literals]);
+    const isWrapper = file === entry && !own.functions.length;
     for (const name of own.imports) {
       const target = resolve(name, file);
       if (target === null || seen.has(target)) continue;
@@ -152,19 +176,43 @@ function traceLines(job, program, args) {
   const place = fs.mkdtempSync(path.join(os.tmpdir(), 'coverage-'));
   const env = { ...process.env, NODE_V8_COVERAGE: place };
   child.spawnSync(process.execPath, [...job.options, program, ...args], { stdio: 'inherit', env });
+  return readCoverage(place, START, job.files);
+}
+
+// Return the executed lines of files in a directory, and a number for how often each part of them was executed.
+function readCoverage(place, directory, files) {
   const lines = {};
-  for (const name of fs.readdirSync(place)) {
+  const features = new Set();
+  for (const name of fs.existsSync(place) ? fs.readdirSync(place) : []) {
     const { result } = JSON.parse(fs.readFileSync(path.join(place, name), 'utf8'));
     for (const { url, functions } of result) {
       if (!url.startsWith('file://')) continue;
-      const file = path.relative(START, fileURLToPath(url));
+      const file = path.relative(directory, fileURLToPath(url));
+      if (!files[file]) continue;
       const ranges = functions.flatMap((one) => one.ranges);
-      for (const [offset, line] of job.files[file] ?? []) {
-        if (countAt(ranges, offset) > 0) (lines[file] ??= new Set()).add(line);
+      const own = new Set();
+      for (const [offset, line] of files[file]) {
+        if (countAt(ranges, offset) > 0) own.add(line);
+      }
+      lines[file] = [...own];
+      // Within a function that was called, the parts that were left out show something, too.
+      const called = functions.filter((one) => one.ranges[0].count > 0);
+      for (const { startOffset, endOffset, count } of called.flatMap((one) => one.ranges)) {
+        const shown = count <= MAX_COUNT ? count : MAX_COUNT + Math.floor(Math.log2(count));
+        features.add(hash(`${file}:${startOffset}:${endOffset}:${shown}`));
       }
     }
   }
-  return { lines: Object.fromEntries(Object.entries(lines).map(([file, own]) => [file, [...own]])) };
+  return { lines, features: [...features] };
+}
+
+// Return a number of 32 bits for a text (FNV-1a).
+function hash(text) {
+  let number = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    number = Math.imul(number ^ text.charCodeAt(index), 0x01000193);
+  }
+  return number >>> 0;
 }
 
 // Return how often the code at an offset was executed: the count of the smallest range around it.
@@ -254,13 +302,56 @@ function findStatement(statements, operator, begin, end) {
   return best && best[1];
 }
 
-// Run the program and then each mutant in a copy of the directory, and pass each result on.
-async function runMutants(job, program, args, tell) {
-  const input = fs.readFileSync(0);
+// Move the content of the directory into another one, and return it.
+function moveContent() {
   const original = path.join(START, '0');
   const entries = fs.readdirSync(START);
   fs.mkdirSync(original);
   for (const entry of entries) fs.renameSync(path.join(START, entry), path.join(original, entry));
+  return original;
+}
+
+// Run calls of the program, each in a copy of the directory, and pass the results on in their order.
+async function runCalls(job, program, args, tell) {
+  const original = moveContent();
+  const run = async (call, number) => {
+    const place = path.join(START, String(number + 1));
+    const work = path.join(place, 'work');
+    fs.cpSync(original, work, { recursive: true, verbatimSymlinks: true });
+    for (const [name, text] of Object.entries(call.files)) {
+      fs.mkdirSync(path.dirname(path.join(work, name)), { recursive: true });
+      fs.writeFileSync(path.join(work, name), text);
+    }
+    const [given, out, err, coverage] = ['in', 'out', 'err', 'coverage'].map((name) => path.join(place, name));
+    fs.writeFileSync(given, call.stdin);
+    const argv = [...job.options, program, ...args, ...call.arguments];
+    const env = { ...process.env, NODE_V8_COVERAGE: coverage };
+    const exitCode = await runOnce(argv, work, env, [given, out, err], job.timeout);
+    const result = { exit_code: exitCode, stdout: encodeFile(out), ...readCoverage(coverage, work, job.files) };
+    fs.rmSync(place, { recursive: true, force: true });
+    return result;
+  };
+  const until = usedSeconds() + job.seconds;
+  for (let start = 0; start < job.calls.length && usedSeconds() < until; start += PARALLEL_CALLS) {
+    const some = job.calls.slice(start, start + PARALLEL_CALLS);
+    for (const result of await Promise.all(some.map((call, index) => run(call, start + index)))) tell(result);
+  }
+}
+
+// Return the processor time of the programs that this process has run, in seconds; else the time.
+function usedSeconds() {
+  try {
+    const fields = fs.readFileSync('/proc/self/stat', 'latin1').split(') ').at(-1).split(' ');
+    return (Number(fields[13]) + Number(fields[14])) / 100;
+  } catch {
+    return performance.now() / 1000;
+  }
+}
+
+// Run the program and then each mutant in a copy of the directory, and pass each result on.
+async function runMutants(job, program, args, tell) {
+  const input = fs.readFileSync(0);
+  const original = moveContent();
   let seconds = job.seconds;
   for (const [number, mutant] of [null, ...job.mutants].entries()) {
     const place = path.join(START, String(number + 1));
@@ -328,9 +419,9 @@ async function main() {
   const tell = (result) => {
     position += fs.writeSync(report, `${JSON.stringify(result)}\n`, position);
   };
-  if (command === 'mutants') {
+  if (command === 'mutants' || command === 'calls') {
     fs.ftruncateSync(report);
-    await runMutants(job, program, args, tell);
+    await (command === 'mutants' ? runMutants : runCalls)(job, program, args, tell);
     return;
   }
   const result = await {

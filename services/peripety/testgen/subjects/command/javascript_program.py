@@ -7,6 +7,7 @@ mutants from the instrumenter of Stryker, if npm has installed it.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -24,13 +25,17 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.core.mutation_testing import Mutant, MutantOutcome
 from peripety.testgen.subjects.command.baseline.expectations import iterate_documented_commands
+from peripety.testgen.subjects.command.python_program import MAX_SLOWDOWN, SurveyedCall
 from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, MutantRuns, sample_mutants
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from peripety.testgen.subjects.command.baseline.expectations import DocumentedCommand
-    from peripety.testgen.subjects.command.python_program import ProgramChanges, ProgramInput
+    from peripety.testgen.subjects.command.python_program import (
+        ProgramChanges,
+        ProgramInput,
+    )
     from peripety.testgen.subjects.command.sandbox import ProcessOutput, Sandbox
 
 
@@ -150,12 +155,17 @@ class JavaScriptModule:
         name: its path.
         text: its source.
         statements: the offset, the line and the end of each statement.
+        functions: the line of each function, the first line of its body, and its last line.
+        literals: the function, the line, the kind (`number`, `length`, `pattern`, `compared`, `argument` or
+            `text`) and the text of each literal. The function is given by its line, or 0.
         changed: the lines to measure; None for all.
 
     Attributes:
         name: its path.
         text: its source.
         statements: the offset, the line and the end of each statement.
+        functions: as the argument.
+        literals: as the argument.
         lines: the lines with the beginning of a statement, in order.
     """
 
@@ -164,11 +174,15 @@ class JavaScriptModule:
         name: str,
         text: str,
         statements: Sequence[Sequence[int]],
+        functions: Sequence[tuple[int, int, int]] = (),
+        literals: Sequence[tuple[int, int, str, str]] = (),
         changed: frozenset[int] | None = None,
     ) -> None:
         self.name = name
         self.text = text
         self.statements = statements
+        self.functions = functions
+        self.literals = literals
         lines = {line for _, line, _ in statements}
         self.lines = tuple(sorted(lines if changed is None else lines & changed))
         self._text_lines = [line.strip() for line in text.split("\n")]
@@ -204,6 +218,7 @@ class JavaScriptProgram:
         command: the command that starts it.
         modules: the measured files by their path; none if this version of Node.js cannot measure.
         unmeasured_lines: the imported packages that are not measured, with their numbers of lines.
+        readme: the README of its package; may be empty.
         affected_lines: the changed lines by the path of their file; empty for whole files.
     """
 
@@ -223,8 +238,8 @@ class JavaScriptProgram:
         self._mutant_runs = MutantRuns(timeout_seconds)
         (found,) = self._probe("files", {}, timeout_seconds=_FILES_SECONDS) or [{}]
         self.modules = {
-            path: JavaScriptModule(path, text, statements, self._changed_lines(path))
-            for path, text, statements in found.get("files", ())
+            path: JavaScriptModule(path, text, statements, functions, literals, self._changed_lines(path))
+            for path, text, statements, functions, literals in found.get("files", ())
         }
         self.unmeasured_lines: Mapping[str, int] = found.get("unmeasured", {}) if changes is None else {}
         self.affected_lines: Mapping[str, frozenset[int]] = {
@@ -232,7 +247,7 @@ class JavaScriptProgram:
             for path, module in self.modules.items()
             if changes is not None and module.lines
         }
-        self._readme: str = found.get("readme", "")
+        self.readme: str = found.get("readme", "")
         self._names: Sequence[str] = found.get("names", ())
         self._traced: dict[ProgramInput, Mapping[str, frozenset[int]] | None] = {}
 
@@ -343,9 +358,43 @@ class JavaScriptProgram:
             return True
         return any(not own.isdisjoint(self.affected_lines.get(path, ())) for path, own in lines.items())
 
+    def survey_calls(self, calls: Sequence[ProgramInput], seconds: float) -> list[SurveyedCall]:
+        """Run calls until a limit of their processor time.
+
+        Args:
+            calls: the calls.
+            seconds: the limit of the processor time of all of them.
+
+        Returns:
+            The results of the calls that ended within the limit, in order.
+        """
+        job = {
+            "files": {path: module.statements for path, module in self.modules.items()},
+            "calls": [
+                {
+                    "arguments": call.arguments,
+                    "stdin": call.stdin.decode(errors="replace"),
+                    "files": {name: content.decode(errors="replace") for name, content in call.files},
+                }
+                for call in calls
+            ],
+            "seconds": seconds,
+            "timeout": self._timeout,
+        }
+        limit = MAX_SLOWDOWN * seconds + self._timeout
+        return [
+            SurveyedCall(
+                result["exit_code"],
+                base64.b64decode(result["stdout"] or ""),
+                {path: frozenset(lines) for path, lines in result["lines"].items()},
+                frozenset(result["features"]),
+            )
+            for result in self._probe("calls", job, timeout_seconds=limit) or ()
+        ]
+
     def documented_commands(self) -> Iterator[DocumentedCommand]:
         """Yield the commands in the README of the package, with the output that follows them."""
-        yield from iterate_documented_commands(self._readme, self._names)
+        yield from iterate_documented_commands(self.readme, self._names)
 
     def _probe(
         self,
@@ -360,7 +409,7 @@ class JavaScriptProgram:
             report.write(json.dumps({"options": own.options, **job}).encode())
             report.seek(0)
             options = ("--expose-internals", "--no-warnings", str(JAVASCRIPT_PROBE), command)
-            arguments = () if given is None else (*own.arguments, *given.arguments)
+            arguments = (*own.arguments, *(() if given is None else given.arguments))
             self._sandbox.run(
                 (own.interpreter, *options, str(report.fileno()), own.program, *arguments),
                 b"" if given is None else given.stdin,

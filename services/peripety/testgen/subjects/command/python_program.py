@@ -425,7 +425,7 @@ class PythonProgram:
             ],
             "seconds": seconds,
         }
-        limit = _MAX_SLOWDOWN * seconds + self._timeout
+        limit = MAX_SLOWDOWN * seconds + self._timeout
         results = self._probe("calls", job, timeout_seconds=limit, script=survey.__file__) or ()
         return [
             SurveyedCall(
@@ -585,5 +585,5 @@ _STEP_SECONDS = 15.0
 _MAX_STEPS = 12
 """Number of steps whose time limits are added; all steps have a limit of processor time as well."""
 
-_MAX_SLOWDOWN = 10
+MAX_SLOWDOWN = 10
 """A survey is limited by processor time; on a busy machine, it takes so many times as long at most."""

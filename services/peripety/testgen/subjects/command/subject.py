@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FailedPreconditionError, Finding, InvalidArgumentError
+from peripety.testgen.subjects.command.baseline.script_tests import ScriptTests
 from peripety.testgen.subjects.command.baseline.tests import ProgramTests, command_test
 from peripety.testgen.subjects.command.javascript_program import (
     INSTRUMENTER_MISSING,
@@ -398,6 +399,10 @@ class CommandSubject:
                 draft = command_test(command)
                 if not self.changed_since or self._reaches_changes(draft.body or {}):
                     yield draft
+            shown = self._run_command({"arguments": ["--help"]})
+            text = (shown.stdout + shown.stderr).decode(errors="replace")
+            for draft in ScriptTests(self._script, self._list_files(), text, 2 * _SURVEY_SECONDS):
+                yield from self._described(draft)
         if self._program is not None:
             for draft in ProgramTests(self._program, self._list_files(), _SURVEY_SECONDS):
                 yield from (draft,) if draft.source else self._described(draft)

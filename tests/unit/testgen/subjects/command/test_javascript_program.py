@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peripety.testgen.subjects.command import javascript_program
+from peripety.testgen.subjects.command.baseline.script_tests import (
+    ScriptFunctions,
+    ScriptTests,
+    find_script_commands,
+    find_script_values,
+)
 from peripety.testgen.subjects.command.javascript_program import (
     JavaScriptCommand,
     JavaScriptProgram,
     find_instrumenter,
     parse_javascript_command,
 )
-from peripety.testgen.subjects.command.python_program import ProgramChanges
+from peripety.testgen.subjects.command.python_program import ProgramChanges, ProgramInput
 from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.types import TestCase, TestStatus
 
@@ -279,7 +286,7 @@ def test_a_wrapper_measures_the_package_and_another_program_tells_what_is_not_me
 @pytest.mark.slow(reason="runs a program several times")
 def test_baseline_tests_run_the_commands_of_the_readme(directory: Path) -> None:
     subject = CommandSubject(("node", "tool.js"), directory)
-    found = {draft.source: draft for draft in subject.baseline_tests() if draft.source}
+    found = {draft.source: draft for draft in islice(subject.baseline_tests(), 5) if draft.source}
     assert [*found] == ["README, line 4: $ tool grade 51 high", "README, line 6: $ tool join a b a_b"]
     statuses = [
         subject.run(TestCase("t", "correctness", "", draft.expected_output, body=draft.body)).status
@@ -288,12 +295,83 @@ def test_baseline_tests_run_the_commands_of_the_readme(directory: Path) -> None:
     assert statuses == [TestStatus.PASSED, TestStatus.FAILED]
 
 
+@pytest.mark.slow(reason="calls a program some hundred times")
+def test_baseline_tests_reach_what_no_documentation_shows(directory: Path) -> None:
+    subject = CommandSubject(("node", "tool.js"), directory)
+    assert subject._script is not None
+    tests = [*ScriptTests(subject._script, subject._list_files(), "", 12.0)]
+    given = [draft.body["arguments"] for draft in tests if draft.body]
+    assert any(one[0] == "grade" and one[1] in {"51", "50", "100", "1000"} for one in given if len(one) > 1)
+    assert any(one[0] == "join" for one in given if one)
+
+
+def test_calls_are_run_in_copies_until_a_limit(directory: Path) -> None:
+    subject = CommandSubject(("node", "tool.js"), directory)
+    assert subject._script is not None
+    (directory / "tool.js").write_text(
+        TOOL.replace("main(process", "require('fs').appendFileSync('a.txt', 'x');\nmain(process")
+    )
+    calls = [ProgramInput(("grade", "51")), ProgramInput(("grade", "50")), ProgramInput(("x",))] * 2
+    results = subject._script.survey_calls(calls, 60.0)
+    shown = [(one.exit_code, one.stdout) for one in results]
+    assert shown == [(0, b"high\n"), (0, b"low\n"), (2, b"")] * 2
+    high, low, other = results[:3]
+    assert 3 in high.lines["lib/text.js"]
+    assert 3 not in low.lines["lib/text.js"]
+    assert len({high.features, low.features, other.features}) == 3
+    assert results[3].features == high.features
+    assert not subject._script.survey_calls(calls, 0.0)
+
+
+def test_options_come_from_the_help_and_from_the_sources(directory: Path) -> None:
+    text = LIBRARY + "if (/^(?:-s|--short)$/.test(a)) b(['fast'], a === '--loose');\n"
+    (directory / "lib" / "text.js").write_text(text)
+    script = CommandSubject(("node", "tool.js"), directory)._script
+    assert script is not None
+    shown = "Usage: tool [options]\n  -n, --number <count>  how many\n  -q  quiet, not half-way\n"
+    files = ["a.json", "b.txt", "c.txt"]
+    one, many, reading, with_options = find_script_commands(
+        script.modules.values(), shown, files, [("join", "-q", "word")]
+    )
+    flags = {option.flag for option in with_options.options if option.is_flag}
+    valued = {option.flag: option.values for option in with_options.options if not option.is_flag}
+    assert flags == {"-q", "-s", "--short", "--loose"}
+    assert {*valued} == {"-n", "--number", *flags}
+    assert {"grade", "join", "fast"} <= {*valued["--number"]}
+    assert reading.options == with_options.options
+    assert one.arguments[0].values[:5] == ("a.json", "b.txt", "c.txt", "join", "word")
+    assert len(many.arguments) == 3
+
+
+def test_values_come_from_the_literals_of_a_function(directory: Path) -> None:
+    text = (
+        LIBRARY
+        + "function check(a) {\n  return a.length > 6 && /^[xy]$/.test(a) && a !== '--flag';\n}\ncheck('');\n"
+    )
+    (directory / "lib" / "text.js").write_text(text)
+    script = CommandSubject(("node", "tool.js"), directory)._script
+    assert script is not None
+    by_place: dict[tuple[str, int], set[str]] = {}
+    for value in find_script_values(script.modules):
+        (place,) = value.functions
+        by_place.setdefault(place, set()).add(value.text)
+    assert {"49", "50", "51", "-50"} <= by_place["lib/text.js", 1]
+    assert {"123456", "1234567", "x", "y"} <= by_place["lib/text.js", 18]
+    assert {"grade", "join"} <= by_place["tool.js", 6]
+    assert not [value for own in by_place.values() for value in own if value == "--flag"]
+    functions = ScriptFunctions(script.modules)
+    assert functions.reached({"lib/text.js": frozenset({1})}) == {("lib/text.js", 0)}
+    assert ("lib/text.js", 18) in functions.reached({"lib/text.js": frozenset({19})})
+    assert functions.at_lines([("lib/text.js", 19)]) == {("lib/text.js", 0), ("lib/text.js", 18)}
+
+
 @pytest.mark.slow(reason="runs a program several times")
 def test_only_changed_lines_are_measured(directory: Path) -> None:
     changes = ProgramChanges("main", {"lib/text.js": ((2, 4),)})
     subject = CommandSubject(("node", "tool.js"), directory, changes=changes)
     assert [one.path for one in subject.targets] == ["/lib/text.js/2", "/lib/text.js/3"]
-    assert [draft.source for draft in subject.baseline_tests()] == ["README, line 4: $ tool grade 51 high"]
+    drafts = islice(subject.baseline_tests(), 1)
+    assert [draft.source for draft in drafts] == ["README, line 4: $ tool grade 51 high"]
 
 
 def test_a_program_imports_the_main_file_of_its_own_package(tmp_path: Path) -> None:

@@ -26,12 +26,14 @@ from peripety.testgen.subjects.command.python_program import ProgramInput
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from peripety.testgen.subjects.command.baseline.script_tests import ScriptFunctions
     from peripety.testgen.subjects.command.baseline.values import SourceFunctions, SourceValue
+    from peripety.testgen.subjects.command.javascript_program import JavaScriptProgram
     from peripety.testgen.subjects.command.python_program import PythonProgram, SurveyedCall
 
 
 _NUMBERS = ("1", "0", "2", "10", "11", "100", "-1", "-2", "1000", "1000000", "1.5", "x")
-_TEXTS = (
+TEXTS = (
     "ab",
     "1",
     "Ab Cd",
@@ -49,7 +51,7 @@ _TEXTS = (
 )
 _NUMERIC_TYPES = {"int", "float", "integer", "float range", "integer range", "complex", "Decimal"}
 _FILE_TYPES = {"FileType", "filename", "file", "path", "directory", "Path"}
-_INPUT_FILES = {
+INPUT_FILES = {
     "input.txt": "ab cd\n1 2\n\nab: 3.5\n",
     "input.json": '{"ab": [1, 2.5, null], "cd": {"e": "f"}}\n',
     "input.csv": "ab,cd\n1,x\n2,\n",
@@ -164,14 +166,14 @@ def _parameter_of(parameter: Mapping[str, Any], files: Sequence[str]) -> Paramet
     is_text = kind not in _FILE_TYPES and "file" not in name
     if not values:
         if is_file:
-            values = [*files[:6], *_INPUT_FILES, "no-such-file"]
-            rows = zip_longest(values, _TEXTS if is_text else ())
+            values = [*files[:6], *INPUT_FILES, "no-such-file"]
+            rows = zip_longest(values, TEXTS if is_text else ())
             values = [one for row in rows for one in row if one is not None]
         elif is_number:
             limits = [int(float(one)) for one in parameter.get("limits", ()) if one]
             values = [str(one + step) for one in limits for step in (0, -1, 1)] + [*_NUMBERS]
         else:
-            values = [*filter(None, [parameter["default"]]), *_TEXTS]
+            values = [*filter(None, [parameter["default"]]), *TEXTS]
     flags = sorted(parameter["flags"], key=len)
     return Parameter(
         flags[-1] if flags else "",
@@ -190,7 +192,7 @@ def _parameter_of(parameter: Mapping[str, Any], files: Sequence[str]) -> Paramet
 def _split_choices(form: CommandForm) -> Iterator[CommandForm]:
     """Yield a command for each choice of its first argument, which is then the name of an operation."""
     first = form.arguments[0] if form.arguments else None
-    if first is None or len(form.arguments) < 2 or not first.values or first.values[-1] == _TEXTS[-1]:  # noqa: PLR2004
+    if first is None or len(form.arguments) < 2 or not first.values or first.values[-1] == TEXTS[-1]:  # noqa: PLR2004
         yield form
         return
     if first.is_number or "no-such-file" in first.values:
@@ -201,7 +203,7 @@ def _split_choices(form: CommandForm) -> Iterator[CommandForm]:
 
 
 def _free_parameter(files: Sequence[str]) -> Parameter:
-    return Parameter("", is_flag=False, is_required=True, is_number=False, values=(*_TEXTS, *files[:3]))
+    return Parameter("", is_flag=False, is_required=True, is_number=False, values=(*TEXTS, *files[:3]))
 
 
 def _iterate_words(tree: ast.AST) -> Iterator[str]:
@@ -263,7 +265,7 @@ class CandidateCall:
         own = {zlib.crc32(f"{self.command} {self.goal}".encode())} if self.goal else set()
         return self.result.features | own | {zlib.crc32(shown.encode())}
 
-    def depends_on_changes(self, program: PythonProgram) -> bool:
+    def depends_on_changes(self, program: PythonProgram | JavaScriptProgram) -> bool:
         """Return True if it depends on the changed lines of a program; True if whole files are measured."""
         return self.result is None or program.reaches_changes(self.result.lines)
 
@@ -285,7 +287,7 @@ class _Call:
         given = (*self.form.path, *self.options, *separator, *self.arguments)
         files = tuple(
             (name, (content if self.content is None else self.content).encode())
-            for name, content in _INPUT_FILES.items()
+            for name, content in INPUT_FILES.items()
             if name in given
         )
         return CandidateCall(ProgramInput(given, self.stdin.encode(), files=files), self.form.path, goal)
@@ -309,7 +311,7 @@ class CandidateCalls:
     def __init__(
         self,
         forms: Sequence[CommandForm],
-        functions: SourceFunctions,
+        functions: SourceFunctions | ScriptFunctions,
         values: Sequence[SourceValue],
         documented: Mapping[tuple[str, ...], Sequence[tuple[str, ...]]],
         survey: Callable[[Sequence[ProgramInput]], Sequence[SurveyedCall]],
@@ -379,7 +381,10 @@ class CandidateCalls:
         groups = []
         for call in best:
             place = max(range(len(call.arguments)), key=lambda one: len(call.arguments[one]), default=None)
-            if place is not None and len(call.arguments[place]) > 1:
+            if place is None and call.stdin:
+                texts = iterate_word_edits(call.stdin, sorted(letters))
+                groups.append([replace(call, stdin=one) for one in texts])
+            elif place is not None and len(call.arguments[place]) > 1:
                 texts = iterate_word_edits(call.arguments[place], sorted(letters))
                 groups.append([replace(call, arguments=_with(call.arguments, place, one)) for one in texts])
         yield from ((one, "") for row in zip_longest(*groups) for one in row if one is not None)
@@ -396,7 +401,7 @@ class CandidateCalls:
         for given in self._documented.get(form.path, ())[:_MAX_SEEDS]:
             yield _Call(form, given, options)
         if form.is_filter:
-            yield from (_Call(form, (), options, content) for content in _INPUT_FILES.values() if content)
+            yield from (_Call(form, (), options, content) for content in INPUT_FILES.values() if content)
             return
         counts = range(len(form.arguments) + 1) if form.is_guessed else (len(form.arguments),)
         for count in counts:
@@ -526,7 +531,7 @@ def _calls_with(form: CommandForm, base: _Call, value: SourceValue) -> Iterator[
     for place, _ in enumerate(base.arguments):
         parameter = form.arguments[min(place, len(form.arguments) - 1)] if form.arguments else None
         if parameter is not None and parameter.is_file:
-            file = next((name for name in base.arguments if name in _INPUT_FILES), "input.txt")
+            file = next((name for name in base.arguments if name in INPUT_FILES), "input.txt")
             arguments = _with(base.arguments, place, file)
             yield replace(base, arguments=arguments, content=f"{value.text}\n"), value.goal
         if parameter is None or (parameter.is_text and (value.is_number or not parameter.is_number)):

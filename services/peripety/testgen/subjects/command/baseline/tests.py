@@ -107,7 +107,7 @@ class ProgramTests:
             lambda given: self._program.survey_calls(self._interface, given, self._seconds / 4),
         )
         candidates = [one for one in calls.find() if one.depends_on_changes(self._program)]
-        yield from (_observed_test(candidates[index]) for index in choose(candidates))
+        yield from (observed_test(candidates[index]) for index in choose(candidates))
 
 
 class ProgramExamples:
@@ -219,7 +219,8 @@ def command_test(command: DocumentedCommand) -> DraftTest:
     )
 
 
-def _observed_test(candidate: CandidateCall) -> DraftTest:
+def observed_test(candidate: CandidateCall) -> DraftTest:
+    """Return the test of a call, without an expectation."""
     given = candidate.given
     body: dict[str, Any] = {
         "arguments": [*given.arguments],

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from peripety.testgen.subjects.command.baseline.script_tests import ScriptFunctions
     from peripety.testgen.subjects.command.python_mutants import PythonModule
 
 
@@ -228,7 +229,7 @@ def _characters_of(member: Any) -> str:
     return _CATEGORY_CHARACTERS.get(str(value), "a")
 
 
-_MAX_TEXT = 120
+MAX_TEXT = 120
 _MAX_NUMBER = 10**30
 _MAX_NUMBERS_OF_STATEMENT = 6
 _MAX_PATTERN_TEXTS = 10
@@ -361,11 +362,11 @@ def find_values(
         chain.from_iterable(_iterate_literals(key, node) for key, node in functions.nodes),
         _iterate_module_values(functions, values),
     )
-    return _usable(found)
+    return usable_values(found)
 
 
 def find_pattern_values(
-    functions: SourceFunctions,
+    functions: SourceFunctions | ScriptFunctions,
     patterns: Iterable[tuple[str, int, str]],
     known: Iterable[SourceValue],
 ) -> list[SourceValue]:
@@ -383,17 +384,17 @@ def find_pattern_values(
         places[pattern].add((key, line))
     users = {pattern: functions.at_lines(lines) for pattern, lines in places.items()}
     counts = Counter(users.values())
-    groups = [_pattern_values(pattern, own, counts[own]) for pattern, own in users.items() if own]
+    groups = [pattern_values(pattern, own, counts[own]) for pattern, own in users.items() if own]
     seen = {value.text for value in known}
     rows = chain.from_iterable(zip_longest(*groups))
-    return [one for one in _usable(one for one in rows if one is not None) if one.text not in seen]
+    return [one for one in usable_values(one for one in rows if one is not None) if one.text not in seen]
 
 
-def _usable(found: Iterable[SourceValue]) -> list[SourceValue]:
+def usable_values(found: Iterable[SourceValue]) -> list[SourceValue]:
     """Return the values that can be an argument, each once for its functions."""
     unique: dict[tuple[str, frozenset[tuple[str, int]]], SourceValue] = {}
     for value in found:
-        is_usable = 0 < len(value.text) <= _MAX_TEXT and not _UNUSABLE_PATTERN.search(value.text)
+        is_usable = 0 < len(value.text) <= MAX_TEXT and not _UNUSABLE_PATTERN.search(value.text)
         if is_usable:
             unique.setdefault((value.text, value.functions), value)
     return [*unique.values()]
@@ -430,19 +431,20 @@ def _iterate_module_values(
         users = functions.users_of(name)
         if not users:
             continue
-        patterns = [value for kind, value in parts if kind == "pattern" or _is_pattern(kind, value)]
+        patterns = [value for kind, value in parts if kind == "pattern" or is_pattern(kind, value)]
         for kind, value in parts:
             if kind == "number":
-                yield from _number_values(_to_number(value), f"{name} {value}", users)
+                yield from number_values(to_number(value), f"{name} {value}", users)
             elif value not in patterns:
                 yield SourceValue(value, f"{name} {value}", users)
-        groups += [_pattern_values(pattern, users, len(patterns)) for pattern in patterns]
+        groups += [pattern_values(pattern, users, len(patterns)) for pattern in patterns]
     # The first text of each pattern comes before the second one of any.
     for row in zip_longest(*groups):
         yield from (value for value in row if value is not None)
 
 
-def _is_pattern(kind: str, value: str) -> bool:
+def is_pattern(kind: str, value: str) -> bool:
+    """Return True if a value is the text of a regular expression."""
     if kind != "text" or len(_PATTERN_SIGNS.findall(value)) < 2:  # noqa: PLR2004 - one is in many texts
         return False
     try:
@@ -452,7 +454,7 @@ def _is_pattern(kind: str, value: str) -> bool:
     return True
 
 
-def _pattern_values(pattern: str, users: frozenset[tuple[str, int]], count: int = 1) -> Iterator[SourceValue]:
+def pattern_values(pattern: str, users: frozenset[tuple[str, int]], count: int = 1) -> Iterator[SourceValue]:
     """Yield texts that match a pattern and near misses in turn."""
     share = 1 if count <= _MANY_PATTERNS else 4
     matches = islice(iterate_matches(pattern), _MAX_PATTERN_TEXTS // share)
@@ -476,7 +478,7 @@ def _iterate_literals(key: str, function: ast.FunctionDef | ast.AsyncFunctionDef
         )
         where = f"{key}:{statement.lineno}"
         for number in own:
-            yield from _number_values(number, f"{where} {number}", place)
+            yield from number_values(number, f"{where} {number}", place)
         for one, other in combinations(own[:_MAX_NUMBERS_OF_STATEMENT], 2):
             yield _number_value(one + other, f"{where} {one}+{other}", place)
             if isinstance(one, int) and isinstance(other, int):
@@ -485,8 +487,8 @@ def _iterate_literals(key: str, function: ast.FunctionDef | ast.AsyncFunctionDef
     if has_power:
         for number in numbers:
             if number >= 10:  # noqa: PLR2004 - powers of small numbers are found otherwise
-                yield from _number_values(number**2, f"{key}:{function.lineno} {number}^2", place)
-                yield from _number_values(number**3, f"{key}:{function.lineno} {number}^3", place)
+                yield from number_values(number**2, f"{key}:{function.lineno} {number}^2", place)
+                yield from number_values(number**3, f"{key}:{function.lineno} {number}^3", place)
 
 
 def _iterate_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -526,7 +528,7 @@ def _iterate_numbers(statement: ast.stmt) -> Iterator[int | float]:
                 yield number
 
 
-def _number_values(
+def number_values(
     number: float,
     goal: str,
     users: frozenset[tuple[str, int]],
@@ -541,7 +543,8 @@ def _number_value(number: float, goal: str, users: frozenset[tuple[str, int]]) -
     return SourceValue(str(number), goal, users, is_number=True)
 
 
-def _to_number(text: str) -> int | float:
+def to_number(text: str) -> int | float:
+    """Return the number that a text is."""
     return int(text) if text.removeprefix("-").isdecimal() else float(text)
 
 
@@ -554,10 +557,10 @@ def _iterate_texts(
         match node:
             case ast.Call(func=ast.Attribute(attr=name), args=[first, *_]):
                 for text in _constant_texts(first):
-                    if name in _PATTERN_FUNCTIONS and _is_pattern("text", text + "()"):
-                        yield from _pattern_values(text, place)
+                    if name in _PATTERN_FUNCTIONS and is_pattern("text", text + "()"):
+                        yield from pattern_values(text, place)
                     elif text:
-                        for number, value in enumerate(_iterate_around(text)):
+                        for number, value in enumerate(iterate_around(text)):
                             yield SourceValue(value, f"{where} {text!r} {number}", place)
 
 
@@ -567,9 +570,9 @@ def _iterate_special(node: ast.AST) -> Iterator[str]:
         case ast.Compare(left=ast.Call(func=ast.Name(id="len")), comparators=others):
             for other in others:
                 if isinstance(other, ast.Constant) and isinstance(other.value, int):
-                    for length in range(max(other.value - 1, 1), min(other.value + 1, _MAX_TEXT) + 1):
-                        yield ("1234567890" * _MAX_TEXT)[:length]
-                        yield ("abcdefghij" * _MAX_TEXT)[:length]
+                    for length in range(max(other.value - 1, 1), min(other.value + 1, MAX_TEXT) + 1):
+                        yield ("1234567890" * MAX_TEXT)[:length]
+                        yield ("abcdefghij" * MAX_TEXT)[:length]
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=arguments):
             # A method such as `split` treats white space in its own way if it has no argument.
             if not arguments or name not in _OF_WHITE_SPACE:
@@ -590,6 +593,6 @@ def _constant_texts(node: ast.AST) -> Iterator[str]:
             )
 
 
-def _iterate_around(text: str) -> Iterator[str]:
+def iterate_around(text: str) -> Iterator[str]:
     """Yield texts with another text at their end, at their beginning, twice inside, and doubled."""
     yield from (f"ab{text}", f"{text}ab", f"ab{text}cd{text}ef", f"ab{text}{text}cd", f"Ab{text}Cd")
