@@ -187,6 +187,8 @@ class McpProxy:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
+        # The SDK's tracing would pass the trace context and the baggage of the client on to the server.
+        self.server.middleware.clear()
 
     async def refresh_tools(self) -> list[types.Tool]:
         """Read the definitions of the server's tools again, and return them.

@@ -21,13 +21,14 @@ import subprocess
 import threading
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp.server.connection import Connection
-from mcp.server.runner import ServerRunner, modern_on_request
+from mcp.server.runner import ServerRunner
 from mcp.shared.dispatcher import Dispatcher, as_request_id, coerce_request_id, run_notify_intercept
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
 from mcp.shared.jsonrpc_dispatcher import (
@@ -53,6 +54,7 @@ _MAX_LINE_BYTES = 1 << 26
 _READ_BYTES = 1 << 16
 _STOP_SECONDS = 2.0
 _POLL_SECONDS = 0.01
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 class LineWriter(Protocol):
@@ -90,7 +92,10 @@ class _Exchange:
         self._dispatcher = dispatcher
         self._progress_token = progress_token
         self.request_id = request_id
-        self.cancel_requested = anyio.Event()
+
+    @cached_property
+    def cancel_requested(self) -> anyio.Event:
+        return anyio.Event()
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
@@ -373,7 +378,7 @@ def _encode(message: dict[str, Any]) -> bytes:
     Raises:
         ValueError: a number is not finite.
     """
-    return json.dumps(message, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+    return _ENCODER.encode(message).encode() + b"\n"
 
 
 async def serve_lines(server: Server[Any], reader: asyncio.StreamReader, writer: LineWriter) -> None:
@@ -386,7 +391,6 @@ async def serve_lines(server: Server[Any], reader: asyncio.StreamReader, writer:
         reader, writer, inline_methods=frozenset({"initialize"}), reports_invalid=True
     )
     runner = ServerRunner(server, Connection.for_loop(dispatcher), {})
-    answer_modern = modern_on_request(server, {})
     is_modern: bool | None = None
 
     async def answer(context: Any, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -413,7 +417,10 @@ async def serve_lines(server: Server[Any], reader: asyncio.StreamReader, writer:
         route = classify_inbound_request({"method": method, "params": params})
         if isinstance(route, InboundLadderRejection):
             raise MCPError(route.code, route.message, route.data)
-        return await answer_modern(context, method, params)
+        opened = Connection.from_envelope(
+            route.protocol_version, route.client_info, route.client_capabilities
+        )
+        return await ServerRunner(server, opened, {}).on_request(context, method, params)
 
     await dispatcher.run(answer, runner.on_notify)
 

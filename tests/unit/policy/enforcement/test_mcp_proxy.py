@@ -317,7 +317,7 @@ async def test_unknown_members_of_a_call_are_not_forwarded(proxy: Proxied) -> No
         "Name": "put",
         "requestState": "s",
         "inputResponses": {},
-        "_meta": {"a": 1},
+        "_meta": {"a": 1, "traceparent": "00-" + "1" * 32 + "-" + "2" * 16 + "-01", "baggage": "a=secret"},
     }
     message = call(1, **extra) | {"extra": {"name": "put"}}
     proxy.to_proxy.send(message)
