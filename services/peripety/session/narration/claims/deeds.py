@@ -189,8 +189,9 @@ class DeedClaims:
 
     def _check_actions(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         named = sentence.named("object")
-        subjects = [clause.subject.word for clause in sentence.clauses if clause.subject is not None]
-        has_nothing = "nothing" in subjects
+        heads = [clause.subject for clause in sentence.clauses if clause.subject is not None]
+        heads += [one for clause in sentence.clauses for one in clause.objects[:1]]
+        has_nothing = any(one.word == "nothing" for one in heads)
         for deed in self.deeds:
             person = self._people.get(deed.thing)
             is_absent = person is not None and person not in sentence.named("entity")
@@ -490,7 +491,8 @@ class DeedClaims:
             # `You never touch the x`, `you leave the x alone`, `you keep the x shut`.
             told = clause.rest_words
             is_untouched = "never" in clause.adverbs and clause.base in words("touch try approach attempt")
-            is_left = clause.base == "leave" and "alone" in told[-1:]
+            untried = {"alone", f"un{verb_forms(deed.verb)[3]}"} | kind.states
+            is_left = clause.base == "leave" and bool(untried & set(told[-1:]))
             is_kept = clause.base == "keep" and bool(kind.states & set(told[-2:]))
             if is_untouched or (not clause.is_negative and (is_left or is_kept)):
                 return True
@@ -501,6 +503,11 @@ class DeedClaims:
             and clause.base == deed.verb
         ):
             return True
+        spoken = {token.word for token in sentence.tokens}
+        nothing = self._is_yours(clause) and any(one.word == "nothing" for one in clause.objects[:1])
+        if nothing and clause.base == deed.verb and clause.is_asserted and not clause.is_negative:
+            # `You bake nothing all morning.`
+            return not spoken & words("but else more except until yet before save")
         if self._is_yours(clause) and self._does(deed, clause) and self._has_object(deed, clause):
             governor = clause.governor
             if clause.is_negative and clause.subordinator == "" and not clause.is_infinitive:
@@ -766,6 +773,9 @@ def _says(clause: ProseClause, wanted: ProseClause) -> bool:
     if wanted.is_passive and not clause.is_passive:
         # `They throw you out` is `you are thrown out`.
         return any(_is_same_group(one, wanted.subject) for one in clause.objects)
+    if clause.is_passive and wanted.objects and not wanted.is_passive:
+        # `The x is closed` is `They close the x`.
+        return _is_same_group(clause.subject, wanted.objects[0])
     if clause.is_passive is not wanted.is_passive:
         return False
     if not _is_same_group(clause.subject, wanted.subject):

@@ -248,7 +248,8 @@ class LifeClaims:
 
     def _is_dead_predicate(self, clause: ProseClause) -> bool:
         told = clause.rest_words
-        for place, word in enumerate(told[:5]):
+        reach = 8 if clause.base in words("fall drop collapse slump crumple") else 5
+        for place, word in enumerate(told[:reach]):
             if word in words("dead lifeless deceased slain"):
                 after = told[place + 1] if place + 1 < len(told) else ""
                 if after == "for" and _DURATIONS & set(told[place + 2 : place + 6]):
@@ -480,6 +481,9 @@ class PossessionClaims:
             yield from ((thing, one, False) for one in people[:1])
         elif clause.is_a("give", "handle") and body is not None:
             yield thing, body, False
+        elif clause.base == "turn" and words("round around") & set(told_words):
+            # A thing in the hands of another person can be turned round.
+            return
         elif any(self._facts.holders_of(thing) & {*one.owned_by()} for one in clause.objects):
             # `You polish x's token`
             return

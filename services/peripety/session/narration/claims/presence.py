@@ -460,9 +460,15 @@ class PresenceClaims:
             return
         if clause.is_negative or self._you not in clause.subjects() or clause.is_infinitive:
             return
+        said = f" {' '.join(told)} "
+        has_place = any(set(one.keys("place")) & self._here or one.word == "place" for one in clause.objects)
+        if clause.base == "have" and has_place and company and " to yourself" in said:
+            yield WrongClaim(
+                "presence", text.strip(), f"{self._facts.after.name_of(company[0])} is where you are"
+            )
+            return
         if clause.base not in words("be come stand sit walk arrive wait stay enter return"):
             return
-        said = f" {' '.join(told)} "
         by_self = " by yourself " in said or " on your own " in said
         is_alone = by_self or (
             "alone" in {*told, *clause.adverbs} and not {"with", "your", "feel"} & set(told)
@@ -569,7 +575,7 @@ class PresenceClaims:
             clause.base in _PUTS
             and not is_body
             and any(
-                not one.word.endswith("sel") and not one.word.endswith(("self", "selves"))
+                not one.word.endswith(("sel", "self", "selves")) and one.word not in _SEATS
                 for one in clause.objects
             )
             and not clause.is_passive
@@ -577,13 +583,14 @@ class PresenceClaims:
         carried = clause.is_passive and bool(clause.senses & words("motion contact possession social change"))
         for word, group in clause.where:
             places = group.keys("place")
-            if not places and not puts and word in words("at by on in through beside"):
+            if not places and not puts and word in words("at by on in through beside along"):
                 # `at the kitchen table`, `through the doors of the x`
                 is_door = group.word in words(
                     "door doors doorway hatch window gate entrance wall stairs side edge"
                 )
                 through = word == "through" and is_door and clause.is_a("move")
-                near = not is_door and word != "through" and clause.is_a("sit")
+                through |= word == "along" and clause.is_a("move") and self._stays(clause)
+                near = not is_door and word not in {"through", "along"} and clause.is_a("sit")
                 if group.places and (near or through):
                     return group.places[0]
             if not places or puts:
@@ -643,12 +650,22 @@ class PresenceClaims:
 
     def _check_groups(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         """Check nouns: no sign of a person who is here."""
+        with_you = [one for one in self._facts.after.names if self._is_with_you(one)]
         for _, group in sentence.groups:
+            is_bare = (
+                bool(words("empty deserted abandoned") & group.all_words) and group.tokens[0].word == "the"
+            )
+            if is_bare and with_you and set(group.keys("place")) & self._here:
+                name = self._facts.after.name_of(with_you[0])
+                yield WrongClaim("presence", text.strip(), f"{name} is where you are")
+                return
             owners = [*group.owned_by(), *(group.of.keys("entity") if group.of is not None else ())]
             company = next((one for one in owners if self._is_with_you(one)), None)
             if company is None:
                 continue
-            is_lost = group.word in {"sign", "trace"} and "no" in self._words_before(sentence, group)
+            is_lost = group.word in {"sign", "trace", "hint", "glimpse"} and "no" in self._words_before(
+                sentence, group
+            )
             if is_lost or self._is_empty_seat(sentence, group):
                 name = self._facts.after.name_of(company)
                 yield WrongClaim("presence", text.strip(), f"{name} is where you are")

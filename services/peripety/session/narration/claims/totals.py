@@ -250,7 +250,8 @@ _SAME_TEXT = re.compile(
     r"|unchanged|untouched|unopened|chang(?:es?|ed) nothing|add(?:s|ed)? nothing"
     r"|(?:has|have|had|is|was|did|does)(?:n['\u2019]t| not) (?:moved?|changed?|budged?|been touched)"
     r"|not an? \w+ (?:has|had) been touched|not an? \w+ more|(?:shall|will|would) stay|it stays"
-    r"|and holding|still)\b",
+    r"|not (?:one|an? \w+) (?:of (?:it|them) )?(?:touched|opened|used|spent|fired|missing|gone)"
+    r"|no (?:more|fewer|less) (?:and|or|nor) no (?:more|fewer|less)|and holding|still)\b",
     re.IGNORECASE,
 )
 _ALL_TEXT = re.compile(
