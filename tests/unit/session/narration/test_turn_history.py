@@ -253,11 +253,11 @@ def test_what_looks_like_misconduct_is_told_in_the_next_prompt() -> None:
 
 def test_what_probably_contradicts_the_last_turn_is_told_in_the_next_prompt() -> None:
     story: dict[str, Any] = {"spec_version": "1.1", "labels": {"state.a": {"name": "tokens"}}}
-    turns = (turn_of(scene(**story), "There is not a single token."),)
+    turns = (turn_of(scene(**story), "It is the ninth token."),)
     about = scene(**story, state={"a": 2, "hidden": {"y": 7}}, past=turns)
     assert find_noticed(about) == [
         {
-            "sentence": "There is not a single token.",
+            "sentence": "It is the ninth token.",
             "rule": "narrate the facts: tokens is 2 (before the turn 1)",
         }
     ]

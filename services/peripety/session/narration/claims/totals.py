@@ -21,6 +21,7 @@ _TOLERANCE = 1e-6
 _VAGUE = words(
     "about around nearly almost roughly some approximately maybe perhaps or another further more extra like"
 )
+_DIFFERENCES = words("less fewer lower higher")
 _LEFT = words("left remaining remain remains remained")
 _EARLIER = words(
     "morning noon earlier started began before once first originally was were had from instead out been"
@@ -100,7 +101,11 @@ class AmountReader:
         """Return True if the number of a group is not exact, or another number: `about four`, `four more`."""
         place = sentence.tokens.index(group.tokens[0])
         before = {token.word for token in sentence.tokens[max(0, place - 2) : place]}
-        return bool((before | {token.word for token in group.tokens}) & _VAGUE)
+        end = sentence.tokens.index(group.tokens[-1]) + 1
+        own = {token.word for token in group.tokens}
+        after = {token.word for token in sentence.tokens[end : end + 1]}
+        # `seven percent less x` is a difference.
+        return bool((before | own) & _VAGUE) or bool((own | after) & _DIFFERENCES)
 
     def bound(self, sentence: Sentence, group: Group) -> int:
         """Return 1 if a group names a lower bound, -1 for an upper bound, else 0."""
@@ -340,6 +345,8 @@ class TotalClaims:
         if any(clause.base in words("cost need require take owe") for clause in sentence.clauses):
             return []
         numbers = [token.number for token in tokens if token.number is not None]
+        if numbers == [1] and told & words("every each any"):
+            return []
         if about and is_first and numbers == [1] and tokens[0].word == "not" and len(tokens) < 5:  # noqa: PLR2004 - `not one x`
             return about if self._amounts.is_not_empty(about) else []
         if (

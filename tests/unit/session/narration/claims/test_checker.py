@@ -34,9 +34,9 @@ CAUGHT_PARAPHRASES = 0.9
 COUNTER_FALSE_ALARMS = 0.0
 # Of the narrations of whole turns, by the author of the checks, before their false alarms were read 3.6 %.
 HONEST_ALARMS = 0.0
-# Of ten narrators, by the author of the last changes, before them. Of 300 ordinary true turns, 2.0 % were
-# withheld when they were new, and of 354 sentences that look like claims 9 %; of 81 more turns 1.2 %.
-CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.61, 0.0
+# Of ten narrators, by the author of the last changes. Before them 45.3 % were caught. Of 381 ordinary true
+# turns 1.8 % were withheld when they were new, and of 427 true sentences that look like claims 8 %.
+CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.62, 0.0
 CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.5, 0.01
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
 CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.38, 0.022
