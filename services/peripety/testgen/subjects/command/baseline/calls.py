@@ -51,7 +51,7 @@ TEXTS = (
 )
 _NUMERIC_TYPES = {"int", "float", "integer", "float range", "integer range", "complex", "Decimal"}
 _FILE_TYPES = {"FileType", "filename", "file", "path", "directory", "Path"}
-INPUT_FILES = {
+_INPUT_FILES = {
     "input.txt": "ab cd\n1 2\n\nab: 3.5\n",
     "input.json": '{"ab": [1, 2.5, null], "cd": {"e": "f"}}\n',
     "input.csv": "ab,cd\n1,x\n2,\n",
@@ -166,7 +166,7 @@ def _parameter_of(parameter: Mapping[str, Any], files: Sequence[str]) -> Paramet
     is_text = kind not in _FILE_TYPES and "file" not in name
     if not values:
         if is_file:
-            values = [*files[:6], *INPUT_FILES, "no-such-file"]
+            values = [*files[:6], *_INPUT_FILES, "no-such-file"]
             rows = zip_longest(values, TEXTS if is_text else ())
             values = [one for row in rows for one in row if one is not None]
         elif is_number:
@@ -287,7 +287,7 @@ class _Call:
         given = (*self.form.path, *self.options, *separator, *self.arguments)
         files = tuple(
             (name, (content if self.content is None else self.content).encode())
-            for name, content in INPUT_FILES.items()
+            for name, content in _INPUT_FILES.items()
             if name in given
         )
         return CandidateCall(ProgramInput(given, self.stdin.encode(), files=files), self.form.path, goal)
@@ -321,6 +321,7 @@ class CandidateCalls:
         self._values = values
         self._documented = documented
         self._survey = survey
+        self._results: dict[ProgramInput, SurveyedCall] = {}
 
     def find(self) -> list[CandidateCall]:
         """Return the calls with their results, in the order in which they were tried."""
@@ -390,9 +391,9 @@ class CandidateCalls:
         yield from ((one, "") for row in zip_longest(*groups) for one in row if one is not None)
 
     def _run(self, candidates: Sequence[CandidateCall]) -> list[CandidateCall]:
-        unique = [*dict.fromkeys(candidates)]
-        results = dict(zip(unique, self._survey([one.given for one in unique]), strict=False))
-        return [replace(one, result=results.get(one)) for one in candidates]
+        new = [*dict.fromkeys(one.given for one in candidates if one.given not in self._results)]
+        self._results.update(zip(new, self._survey(new) if new else (), strict=False))
+        return [replace(one, result=self._results.get(one.given)) for one in candidates]
 
     def _seed_calls(self, form: CommandForm) -> Iterator[_Call]:
         """Yield calls with usual values: of the documentation, of each type, and too few or too many."""
@@ -401,7 +402,7 @@ class CandidateCalls:
         for given in self._documented.get(form.path, ())[:_MAX_SEEDS]:
             yield _Call(form, given, options)
         if form.is_filter:
-            yield from (_Call(form, (), options, content) for content in INPUT_FILES.values() if content)
+            yield from (_Call(form, (), options, content) for content in _INPUT_FILES.values() if content)
             return
         counts = range(len(form.arguments) + 1) if form.is_guessed else (len(form.arguments),)
         for count in counts:
@@ -436,6 +437,9 @@ class CandidateCalls:
         reached: frozenset[tuple[str, int]],
     ) -> Iterator[tuple[_Call, str]]:
         """Yield calls that differ from a usual one in one value: of its parameter, or of the sources."""
+        if form.is_guessed:
+            flags = (option.flag for option in form.options if option.is_flag)
+            yield from ((replace(base, options=(*base.options, flag)), "") for flag in flags)
         for place, _ in enumerate(base.arguments):
             parameter = form.arguments[min(place, len(form.arguments) - 1)] if form.arguments else None
             own = parameter.values if parameter is not None else ()
@@ -502,7 +506,11 @@ class CandidateCalls:
         for _, candidate in pairs:
             if candidate.result is not None:
                 reached |= self._functions.reached(candidate.result.lines)
-        call, _ = max(pairs, key=lambda pair: _rank(pair[1]))
+        # If none of them succeeds, the one with the most arguments leaves the most to try.
+        call, _ = max(
+            pairs,
+            key=lambda pair: (*_rank(pair[1]), len(pair[0].arguments) if pair[0].form.is_guessed else 0),
+        )
         return call, frozenset(reached)
 
 
@@ -531,7 +539,7 @@ def _calls_with(form: CommandForm, base: _Call, value: SourceValue) -> Iterator[
     for place, _ in enumerate(base.arguments):
         parameter = form.arguments[min(place, len(form.arguments) - 1)] if form.arguments else None
         if parameter is not None and parameter.is_file:
-            file = next((name for name in base.arguments if name in INPUT_FILES), "input.txt")
+            file = next((name for name in base.arguments if name in _INPUT_FILES), "input.txt")
             arguments = _with(base.arguments, place, file)
             yield replace(base, arguments=arguments, content=f"{value.text}\n"), value.goal
         if parameter is None or (parameter.is_text and (value.is_number or not parameter.is_number)):

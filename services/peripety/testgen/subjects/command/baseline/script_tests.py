@@ -13,7 +13,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from peripety.testgen.subjects.command.baseline.calls import (
-    INPUT_FILES,
     TEXTS,
     CandidateCalls,
     CommandForm,
@@ -42,9 +41,10 @@ if TYPE_CHECKING:
 
 _MAX_OBSERVED = 96
 _MAX_OPTIONS = 32
-_MAX_ARGUMENTS = 3
+_MAX_ARGUMENTS = 2
 _MAX_FILES = 10
-_MAX_WORDS = 12
+_MAX_WORDS = 6
+_MAX_TEXTS = 8
 _FLAG = r"(?<![\w/-])(--?[A-Za-z0-9][\w-]*)"
 _FLAG_PATTERN = re.compile(_FLAG)
 _VALUED_PATTERN = re.compile(_FLAG + r"(?=(?:\s*[,|]\s*--?[\w-]+)*(?:=|[ ](?:<|\[<?\w|[A-Z]{2})))")
@@ -159,7 +159,7 @@ def find_script_commands(
     options = [_option(flag, values if flag in valued else values[:2]) for flag in flags]
     options += [_option(flag, ()) for flag in flags if flag not in valued]
     words = [word for row in documented for word in row if not _FLAG_PATTERN.fullmatch(word)]
-    texts = tuple(dict.fromkeys((*files[:_MAX_FILES], *words[:_MAX_WORDS], *TEXTS, *INPUT_FILES)))
+    texts = tuple(dict.fromkeys((*files[:_MAX_FILES], *words[:_MAX_WORDS], *TEXTS[:_MAX_TEXTS])))
     argument = Parameter("", is_flag=False, is_required=True, is_number=False, values=texts)
     # Each of these has an equal share of the time.
     return [
