@@ -34,7 +34,7 @@ _EARLIER = words("before earlier once when last yesterday ago first by since alr
 _WHOLE = words(
     "world house place ship boat camp sight store stores box chest tank barrel can tin jar bag sack purse "
     "wallet pocket pantry cupboard larder drawer rack bunker account bank safe till kitty cellar hold case "
-    "bottle keg bin shelf shelves pile heap row stock reserve town village city country"
+    "bottle keg bin shelf shelves pile heap row stock reserve town city country"
 )
 _LEFT = words("left remaining remain remains")
 _PURPOSE = words("to for like worth that which who better good")
