@@ -23,9 +23,8 @@ from peripety.cli.policy_repl import commands as repl_commands
 from peripety.cli.policy_suggest import commands as suggest_commands
 from peripety.cli.render.policy import (
     format_audit_entry,
-    format_coverage,
-    format_mutation_score,
     format_rule,
+    format_rule_figures,
     format_sources,
 )
 from peripety.rpc.proto_json import to_json
@@ -116,9 +115,9 @@ def show(
         out.print(format_rule(rule))
     report = policy.verification
     out.print(f"{format_sources(policy.scenarios)}: {report.passed:,} passed, {report.failed:,} failed")
-    for line in format_coverage(report.coverage):
-        out.print(line)
-    for line in format_mutation_score(report.mutation) if report.HasField("mutation") else ():
+    for line in format_rule_figures(
+        report.coverage, report.mutation if report.HasField("mutation") else None
+    ):
         out.print(line)
     for entry in policy.audit:
         out.print(format_audit_entry(entry))

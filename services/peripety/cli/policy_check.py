@@ -31,11 +31,10 @@ from peripety.cli.output import (
 from peripety.cli.policy_author import format_suite, policy_input, read_text_file
 from peripety.cli.render.policy import (
     format_count,
-    format_coverage,
     format_decision,
     format_failures,
-    format_mutation_score,
     format_request,
+    format_rule_figures,
 )
 from peripety.cli.render.policy_report import render_report
 from peripety.errors import InternalError, Severity, SpecError
@@ -223,9 +222,8 @@ def verify(
         result_console().print(f"{report.passed:,} passed, {report.failed:,} failed", style=style)
         _print_lines(format_failures(report.results, played))
         _print_lines(_format_masked(report.results, played))
-        _print_lines(format_coverage(report.coverage))
-        if report.HasField("mutation"):
-            _print_lines(format_mutation_score(report.mutation))
+        mutation_score = report.mutation if report.HasField("mutation") else None
+        _print_lines(format_rule_figures(report.coverage, mutation_score))
     raise typer.Exit(EXIT_FAILED if report.failed else 0)
 
 
@@ -371,7 +369,7 @@ def mutate(
     if as_json:
         write_json({"score": to_json(score)})
         return
-    for line in format_mutation_score(score):
+    for line in format_rule_figures((), score):
         result_console().print(line.removeprefix("  "))
 
 
@@ -410,7 +408,7 @@ def generate_scenarios(
         save_file(format_suite([to_json(one) for one in [*given, *made]]), out)
     console = person_console() if as_json else result_console()
     console.print(f"{format_count(len(made), 'scenario')} generated; review what they expect")
-    for line in (*format_coverage(covered.coverage), *format_mutation_score(covered.mutation)):
+    for line in format_rule_figures(covered.coverage, covered.mutation):
         console.print(line)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -260,6 +261,8 @@ async def test_a_policy_has_its_name_and_decides_a_call(
         page = visitor.page
         await visitor.open("#/policies")
         await page.get_by_role("link", name="What the assistant may do").click()
+        followed = re.compile(r"^(\d+) of \1 sentences have rules\. Figures of the rules as they stand:$")
+        await page.get_by_text(followed).wait_for()
         call = page.get_by_label("A call as JSON")
         decided = page.locator("form [role=status]")
         for path, decision in (("/srv/assistant/a", "allow"), ("/etc/a", "deny")):

@@ -293,6 +293,7 @@ export const ar: Messages = {
   "policies.none.hint": "ترجم واحدة في سطر الأوامر:",
   "policies.rules": { one: "قاعدة واحدة", two: "قاعدتان", few: "{n} قواعد", other: "{n} قاعدة" },
   "policies.scenarios": { one: "سيناريو واحد", two: "سيناريوهان", few: "{n} سيناريوهات", other: "{n} سيناريو" },
+  "policies.figures": "{n} من {all} من الجمل لها قواعد. أرقام القواعد كما هي:",
   "policies.passed": "السيناريوهات الناجحة",
   "policies.mutation": "الطفرات المكتشفة",
   "policies.text": "النص وقواعده",

@@ -295,6 +295,7 @@ export const en = {
   "policies.none.hint": "Compile one at the command line:",
   "policies.rules": { one: "{n} rule", other: "{n} rules" },
   "policies.scenarios": { one: "{n} scenario", other: "{n} scenarios" },
+  "policies.figures": "{n} of {all} sentences have rules. Figures of the rules as they stand:",
   "policies.passed": "Scenarios passed",
   "policies.mutation": "Mutants killed",
   "policies.text": "The text and its rules",

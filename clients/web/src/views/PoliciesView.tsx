@@ -103,7 +103,8 @@ function Opened({ id, others }: { id: string; others: Summary[] }) {
     );
   }
   const { policy, sentences, findings } = found.value;
-  const missing = sentences.filter((one) => !one.rules?.length);
+  const written = sentences.filter((one) => one.sentence);
+  const missing = written.filter((one) => !one.rules?.length);
   const report = policy.verification;
   const verified = (report?.passed ?? 0) + (report?.failed ?? 0);
   return (
@@ -117,6 +118,9 @@ function Opened({ id, others }: { id: string; others: Summary[] }) {
           <code dir="ltr">{clean(policy.policy_id)}</code> · {t("version")} <code dir="ltr">{policy.policy_hash.slice(0, 12)}</code> · <bdi>{date(policy.create_time)}</bdi>
         </p>
       </header>
+      {report && (
+        <p>{t("policies.figures", { n: written.length - missing.length, all: written.length })}</p>
+      )}
       {report && (
         <dl class="figures-row">
           <Figure name={t("policies.passed")} value={verified ? t("of", { n: report.passed ?? 0, all: verified }) : undefined} />

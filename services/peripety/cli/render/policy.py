@@ -70,6 +70,21 @@ def format_failures(
         yield f"  ... and {len(failed) - _SHOWN} more"
 
 
+def format_rule_figures(
+    kinds: Iterable[quality.Coverage], score: quality.MutationScore | None
+) -> Iterator[str]:
+    """Format coverage and mutation score of a policy under a line that limits what they mean.
+
+    Args:
+        kinds: the coverage by kind.
+        score: the mutation score; None leaves it out.
+    """
+    yield "  figures of the rules as they stand; peripety policy explain compares them with the text:"
+    yield from format_coverage(kinds)
+    if score is not None:
+        yield from format_mutation_score(score)
+
+
 def format_coverage(kinds: Iterable[quality.Coverage], scope: str = "") -> Iterator[str]:
     """Format coverage, one line per kind.
 
