@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from bench.reference import SPECS
 from peripety.gateway.message_normalization import normalize_messages
+from peripety.gateway.models.call_cost import cost_of
 from peripety.gateway.models.catalog import ModelCatalog
-from peripety.gateway.models.model_data import cost_of
 from peripety.gateway.prompt_cache.planner import PromptCache
 from peripety.gateway.providers.provider import AnswerFinished, ProviderCall
 from peripety.gateway.types.message import Text

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from peripety.gateway.models.call_cost import cost_of
 from peripety.gateway.models.catalog import ModelCatalog
-from peripety.gateway.models.model_data import cost_of
 from peripety.gateway.prompt_cache.planner import PromptCache
 from peripety.gateway.providers.provider import AnswerFinished, ProviderCall
 from peripety.gateway.types.message import ChatMessage, Text

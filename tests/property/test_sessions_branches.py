@@ -21,7 +21,8 @@ from peripety.errors import FailedPreconditionError
 from peripety.scenario.registry import ProgramCache
 from peripety.session.branches import state_at
 from peripety.session.events import Committed
-from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
+from peripety.session.store.session_store import SessionStore
+from peripety.session.store.turn_commit import SNAPSHOT_TURNS
 from peripety.session.types import CommittedTurn, NewSession, RecordedRewind
 from support.examples import example_count
 from support.gateway.fake_gateway import FakeGateway

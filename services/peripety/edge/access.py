@@ -1,4 +1,4 @@
-"""Access checks of a request, before any handler sees it.
+"""Access checks of a request, and the size limit of its body, before any handler sees it.
 
 Every page that a user visits can send requests to a server on
 loopback. Therefore the edge accepts a request only if

@@ -26,6 +26,7 @@ HEARTBEAT_SECONDS = 15.0
 
 _HEARTBEAT = b": heartbeat\n\n"
 _MAX_BYTES = 4 * 1024 * 1024
+_SEQUENCE_DIGITS = 16
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
@@ -84,6 +85,17 @@ def _describe_event(name: dict[str, Any], content: dict[str, Any]) -> dict[str, 
 def error_event(error: Exception) -> ServerEvent:
     """Return the event that ends a stream which failed: the problem document of the error."""
     return ServerEvent.of("error", to_problem(error))
+
+
+def parse_event_id(last_event_id: str | None) -> tuple[int, str]:
+    """Return sequence and attempt of a header `Last-Event-ID`, where a stream is resumed.
+
+    Args:
+        last_event_id: the id of the last event that the client has seen: a sequence, or a sequence, a dot and
+            an attempt. Anything else starts the stream from its beginning: (0, "").
+    """
+    sequence, _, attempt = (last_event_id or "").partition(".")
+    return (int(sequence), attempt) if sequence.isdecimal() and len(sequence) <= _SEQUENCE_DIGITS else (0, "")
 
 
 class EventLog:

@@ -18,7 +18,7 @@ from sqlalchemy import Column, Float, String, Table, delete, select
 from starlette.responses import StreamingResponse
 
 from peripety.core.storage.database import METADATA
-from peripety.edge.bodies import LinkBody, TurnBody  # noqa: TC001 - read at run time
+from peripety.edge.request_models import LinkBody, TurnBody  # noqa: TC001 - read at run time
 from peripety.edge.session_routes import STREAM
 from peripety.errors import FailedPreconditionError, FieldViolation, InvalidArgumentError, NotFoundError
 

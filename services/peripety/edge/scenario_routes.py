@@ -12,8 +12,13 @@ from fastapi import APIRouter, Body, Header, Request
 from fastapi.responses import JSONResponse, Response
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
-from peripety.edge.bodies import GenerateBody, IdempotencyKey  # noqa: TC001 - read at run time
-from peripety.edge.event_stream import EventStreamResponse, ServerEvent, with_heartbeats
+from peripety.edge.event_stream import (
+    EventStreamResponse,
+    ServerEvent,
+    parse_event_id,
+    with_heartbeats,
+)
+from peripety.edge.request_models import GenerateBody, IdempotencyKey  # noqa: TC001 - read at run time
 from peripety.engine import canonicalize
 from peripety.engine.schemas import scenario_schema
 from peripety.errors import InvalidArgumentError, UnavailableError
@@ -138,7 +143,7 @@ class ScenarioRoutes:
         """Stream the events of a generation, recorded ones first, as `/scenarios/generate` does."""
         # A stream sends its status at once, so what can be wrong is found before.
         await self._caller.call(self._method("GetScenarioRun"), pb.GetScenarioRunRequest(run_id=run_id))
-        after = int(last_event_id) if last_event_id and last_event_id.isdecimal() else 0
+        after, _ = parse_event_id(last_event_id)
         request = pb.ResumeScenarioRunRequest(run_id=run_id, after_sequence=after)
         responses = self._caller.stream(self._method("ResumeScenarioRun"), request)
         events = (response.generation async for response in responses if response.HasField("generation"))

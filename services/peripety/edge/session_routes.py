@@ -24,7 +24,6 @@ from peripety.api.scenario.v1 import scenario_pb2 as scenario_pb
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.core.idempotency.store import request_id_reused_error
 from peripety.core.logging_setup import describe_error
-from peripety.edge.bodies import IdempotencyKey, SessionBody, TurnBody
 from peripety.edge.event_stream import (
     EventLog,
     EventStreamResponse,
@@ -32,7 +31,9 @@ from peripety.edge.event_stream import (
     collect,
     describe_stream,
     error_event,
+    parse_event_id,
 )
+from peripety.edge.request_models import IdempotencyKey, SessionBody, TurnBody
 from peripety.edge.stories import to_story
 from peripety.errors import FieldViolation, InvalidArgumentError, NotFoundError
 from peripety.rpc.proto_json import message_from_json, to_json
@@ -46,8 +47,6 @@ _SERVICE = "/peripety.api.session.v1.SessionService/"
 _GET_SCENARIO = "/peripety.api.scenario.v1.ScenarioService/GetScenario"
 _KEPT_SECONDS = 60.0
 """Time that the events of a finished turn stay in memory for clients that come back."""
-
-_SEQUENCE_DIGITS = 16
 
 _NAMES = {
     "action_resolved": "action",
@@ -84,12 +83,6 @@ def to_server_event(event: pb.TurnEvent, attempt_id: str) -> ServerEvent | None:
         name = "error"
         value |= {"status": 409, "detail": event.rule_failed.message}
     return ServerEvent.of(name, value, f"{event.sequence}.{attempt_id}")
-
-
-def _split_event_id(text: str | None) -> tuple[int, str]:
-    """Return sequence and attempt of a `Last-Event-ID`; (0, "") if there is none."""
-    sequence, _, attempt = (text or "").partition(".")
-    return (int(sequence), attempt) if sequence.isdecimal() and len(sequence) <= _SEQUENCE_DIGITS else (0, "")
 
 
 def _to_turn(session_id: str, request_id: str, body: TurnBody) -> dict[str, Any]:
@@ -250,7 +243,7 @@ class SessionRoutes:
 
     def _recorded_events(self, key: tuple[str, str, str], last_event_id: str) -> AsyncIterator[ServerEvent]:
         session_id, request_id, pov = key
-        sequence, attempt = _split_event_id(last_event_id)
+        sequence, attempt = parse_event_id(last_event_id)
         request = pb.ResumeTurnRequest(
             session_id=session_id,
             request_id=request_id,
@@ -340,7 +333,7 @@ class SessionRoutes:
         feed = self._feeds.get(key) if delay_turns == 0 else None
         position = feed.position_after(last_event_id) if feed else None
         if feed is None or position is None:
-            sequence, attempt = _split_event_id(last_event_id)
+            sequence, attempt = parse_event_id(last_event_id)
             request = pb.WatchSessionRequest(
                 session_id=session_id,
                 pov_entity_id=pov,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from peripety.session.branch_types import CompareRequest, ForkRequest, RewindRequest
     from peripety.session.session_view import Ruleset, RulesetCache, SessionView
     from peripety.session.store.session_store import ReplayStart, SessionStore
-    from peripety.session.store.turn_commit import TurnEnd
+    from peripety.session.store.statements import TurnEnd
     from peripety.session.types import Session
     from peripety.session.visibility import MessageLimit, ViewerProjection
 

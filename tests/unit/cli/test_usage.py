@@ -14,7 +14,7 @@ from peripety.cli.app import app
 from peripety.core.storage.database import Database
 from peripety.gateway.calls.executor import CallRecord
 from peripety.gateway.calls.rate_limiter import CallUsage
-from peripety.gateway.models.model_data import Cost
+from peripety.gateway.models.call_cost import Cost
 from peripety.gateway.types.response import Usage
 from peripety.gateway.usage import UsageAggregator, UsageStore
 

@@ -15,7 +15,7 @@ from peripety.errors import InvalidArgumentError, UnavailableError
 from peripety.gateway.budgets.types import BudgetAmount, BudgetKind, BudgetScope
 from peripety.gateway.calls.executor import CallRecord
 from peripety.gateway.calls.rate_limiter import CallUsage
-from peripety.gateway.models.model_data import Cost
+from peripety.gateway.models.call_cost import Cost
 from peripety.gateway.types.message import ChatMessage
 from peripety.gateway.types.request import Budget
 from peripety.gateway.types.response import Completion, StopReason, Usage, UsageTotal

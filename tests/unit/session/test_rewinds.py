@@ -18,8 +18,9 @@ from peripety.errors import (
 from peripety.session import memory
 from peripety.session.branch_types import RewindRequest
 from peripety.session.branches import state_at
-from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
+from peripety.session.store.session_store import SessionStore
 from peripety.session.store.tables import turns
+from peripety.session.store.turn_commit import SNAPSHOT_TURNS
 from peripety.session.types import CommittedTurn, ForkOrigin, NarratorMemory, RecordedRewind
 from support.session.sessions import (
     ENDING,

@@ -36,7 +36,7 @@ from peripety.gateway.budgets.types import (
     find_exhausted,
 )
 from peripety.gateway.calls.rate_limiter import max_affordable_output
-from peripety.gateway.models.model_data import max_cost, unknown_price_error
+from peripety.gateway.models.call_cost import max_cost, unknown_price_error
 from peripety.gateway.types.request import Budget
 
 if TYPE_CHECKING:

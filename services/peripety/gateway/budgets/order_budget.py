@@ -24,7 +24,7 @@ from peripety.gateway.budgets.types import (
     time_limit_error,
 )
 from peripety.gateway.calls.retry import is_explicit_rejection
-from peripety.gateway.models.model_data import format_dollars
+from peripety.gateway.models.call_cost import format_dollars
 from peripety.gateway.structured_output.validator import usage_until
 from peripety.gateway.types.response import UsageTotal
 

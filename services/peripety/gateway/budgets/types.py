@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from peripety.errors import ResourceExhaustedError
-from peripety.gateway.models.model_data import format_dollars
+from peripety.gateway.models.call_cost import format_dollars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -69,12 +69,11 @@ from peripety.gateway.calls.rate_limiter import (
 from peripety.gateway.calls.retry import (
     RetryBudget,
     allows_fallback,
-    backoff_delay,
+    decide_retry,
     is_explicit_rejection,
     is_provider_fault,
-    is_transient,
 )
-from peripety.gateway.models.model_data import Cost, cost_of_call
+from peripety.gateway.models.call_cost import Cost, cost_of_call
 from peripety.gateway.prompt_cache.planner import PromptCache
 from peripety.gateway.provider_selection import family_of
 from peripety.gateway.providers.provider import AnswerFinished
@@ -386,7 +385,15 @@ class CallExecutor:
                     # Raise the error of the call itself, not the one that prevents the retry.
                     raise failure from error
                 pause = (
-                    None if attempt.has_released else self._retry_delay(account, error, attempts, max_wait)
+                    None
+                    if attempt.has_released or account.breaker.is_open
+                    else decide_retry(
+                        error,
+                        attempts,
+                        account.retry_budget,
+                        min(self._clock.remaining_seconds(), max_wait),
+                        self._random,
+                    )
                 )
                 if pause is None:
                     raise
@@ -396,25 +403,6 @@ class CallExecutor:
                     yield Completed(attempt.to_completion(attempt.finished, provider.name, attempts))
                 return
             await self._clock.sleep(pause)
-
-    def _retry_delay(
-        self,
-        state: _CredentialState,
-        error: PeripetyError,
-        attempts: int,
-        max_wait: float,
-    ) -> float | None:
-        """Return the delay before a retry in seconds; None if the call must not be retried."""
-        if not is_transient(error) or state.breaker.is_open:
-            return None
-        pause = backoff_delay(attempts, error.retry_after, self._random)
-        if (
-            pause is None
-            or pause >= min(self._clock.remaining_seconds(), max_wait)
-            or not state.retry_budget.withdraw()
-        ):
-            return None
-        return pause
 
     @asynccontextmanager
     async def _admit(

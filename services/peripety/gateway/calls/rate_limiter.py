@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
 from peripety.errors import ResourceExhaustedError
-from peripety.gateway.models.model_data import format_dollars, max_cost, unknown_price_error
+from peripety.gateway.models.call_cost import format_dollars, max_cost, unknown_price_error
 from peripety.gateway.token_estimate import estimate_prompt_tokens
 
 if TYPE_CHECKING:

@@ -102,3 +102,23 @@ def backoff_delay(attempts: int, retry_after: float | None, random: Random) -> f
     if attempts >= _MAX_ATTEMPTS or earliest > _MAX_RETRY_AFTER:
         return None
     return earliest + random.uniform(0, _INITIAL_DELAY * 2 ** (attempts - 1))
+
+
+def decide_retry(
+    error: PeripetyError,
+    attempts: int,
+    budget: RetryBudget,
+    max_delay: float,
+    random: Random,
+) -> float | None:
+    """Return the delay before a retry in seconds; None if the call must not be retried.
+
+    Args:
+        error: the error of the last attempt.
+        attempts: number of attempts so far.
+        budget: pays for the retry.
+        max_delay: a retry that would start after these seconds is not worth its wait.
+        random: source of the jitter.
+    """
+    delay = backoff_delay(attempts, error.retry_after, random) if is_transient(error) else None
+    return delay if delay is not None and delay < max_delay and budget.withdraw() else None

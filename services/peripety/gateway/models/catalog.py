@@ -18,9 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from peripety.core.validation import Page, PagePosition, decode_page_token, make_page, resolve_page_size
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.models.model_data import (
-    ModelData,
-)
+from peripety.gateway.models.model_data import ModelData
 from peripety.gateway.provider_selection import (
     canonical_provider,
     catalog_provider_of,

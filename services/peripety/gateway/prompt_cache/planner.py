@@ -41,7 +41,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from peripety.gateway.models.model_data import CacheKind, cost_of
+from peripety.gateway.models.call_cost import cost_of
+from peripety.gateway.models.model_data import CacheKind
 from peripety.gateway.prompt_cache.prediction import (
     CachedPrefix,
     CachedPrefixes,

@@ -20,7 +20,7 @@ from peripety.session import memory
 from peripety.session.bundles.format import BundleError, BundleIssue, turn_from_json
 from peripety.session.bundles.verifier import BundleVerification
 from peripety.session.events import Committed
-from peripety.session.store.session_store import SNAPSHOT_TURNS
+from peripety.session.store.turn_commit import SNAPSHOT_TURNS
 from peripety.session.turn_transaction import with_seed
 from peripety.session.types import CommittedTurn, NewSession, Session, SessionRequestKey
 from peripety.session.validation import check_new_session

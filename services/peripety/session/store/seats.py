@@ -11,8 +11,8 @@ from peripety.core.call_context import now_micros
 from peripety.core.idempotency.store import check_same_request
 from peripety.session.events import decode_member, encode_value
 from peripety.session.seats.turn_order import SeatSubmission, SimultaneousTurn
+from peripety.session.store.statements import load_session
 from peripety.session.store.tables import sessions, submissions
-from peripety.session.store.turn_commit import load_session
 from peripety.session.types import TurnOrder
 
 if TYPE_CHECKING:

@@ -23,15 +23,16 @@ from sqlalchemy import delete, insert, or_, select, tuple_
 
 from peripety.errors import InternalError
 from peripety.gateway.types.response import UsageTotal
-from peripety.session.store import history_segments, tables, turn_commit
+from peripety.session.store import history_segments, statements, tables, turn_commit
 from peripety.session.store.seats import SeatStore
+from peripety.session.store.statements import TurnEnd, session_not_found
 from peripety.session.store.tables import (
     SUMMARY_COLUMNS,
     decode_memories,
     decode_memory_diff,
     summary_from_row,
 )
-from peripety.session.store.turn_commit import TurnEnd, session_not_found, stale_turn
+from peripety.session.store.turn_commit import stale_turn
 from peripety.session.types import RecordedRewind
 
 if TYPE_CHECKING:
@@ -47,10 +48,6 @@ if TYPE_CHECKING:
         SessionSummary,
         UnchangedMemories,
     )
-
-
-SNAPSHOT_TURNS = 16
-"""Interval of snapshots in turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +96,7 @@ class SessionStore:
             AlreadyExistsError: the request id was used for a different request.
         """
         async with self._database.read() as connection:
-            return await turn_commit.find_session_by_request(connection, request)
+            return await statements.find_session_by_request(connection, request)
 
     async def find_fork_or_parent(self, request: SessionRequestKey, session_id: str) -> tuple[Session, bool]:
         """Return the session that a request has forked already, or else the parent session.
@@ -112,7 +109,7 @@ class SessionStore:
             AlreadyExistsError: the request id was used for a different request.
         """
         async with self._database.read() as connection:
-            made, other = await turn_commit.find_session_by_request_or_id(connection, request, session_id)
+            made, other = await statements.find_session_by_request_or_id(connection, request, session_id)
         found = made or other
         if found is None:
             raise session_not_found(session_id)
@@ -139,14 +136,14 @@ class SessionStore:
             AlreadyExistsError: the request id was used for a different request.
         """
         async with self._database.write() as connection:
-            made = await turn_commit.find_session_by_request(connection, request)
+            made = await statements.find_session_by_request(connection, request)
             if made is not None:
                 return made
-            await turn_commit.add_specification(connection, session.spec_hash, document)
+            await statements.add_specification(connection, session.spec_hash, document)
             await history_segments.add_line(connection, session.line_id, None, 0)
-            await turn_commit.add_session(connection, session, request)
-            await turn_commit.add_turns(connection, session.line_id, iter(turns))
-            await turn_commit.add_snapshots(connection, iter(snapshots))
+            await statements.add_session(connection, session, request)
+            await statements.add_turns(connection, session.line_id, iter(turns))
+            await statements.add_snapshots(connection, iter(snapshots))
         return session
 
     async def fork(self, fork: Session, session_id: str, request: SessionRequestKey) -> Session:
@@ -166,9 +163,9 @@ class SessionStore:
             ConflictError: `STALE_TURN`: the turn was rewound meanwhile.
         """
         async with self._database.write() as connection:
-            stands = await turn_commit.find_cursor(connection, session_id, fork.turn, request)
+            stands = await statements.find_cursor(connection, session_id, fork.turn, request)
             if stands is None:
-                made = await turn_commit.find_session_by_request(connection, request)
+                made = await statements.find_session_by_request(connection, request)
                 if made is None:
                     raise session_not_found(session_id)
                 return made
@@ -177,7 +174,7 @@ class SessionStore:
                 raise stale_turn(session_id, f"turn {fork.turn} of the session was rewound meanwhile")
             fork = replace(fork, last_sequence=stands.sequence)
             await history_segments.add_line(connection, fork.line_id, stands.segment, fork.turn)
-            await turn_commit.add_session(connection, fork, request)
+            await statements.add_session(connection, fork, request)
         return fork
 
     async def rewind(self, before: Session, then: Session, request: SessionRequestKey) -> Session:
@@ -201,8 +198,8 @@ class SessionStore:
         """
         session_id, line = before.session_id, before.line_id
         async with self._database.write() as connection:
-            if await turn_commit.is_rewound_by_request(connection, session_id, request):
-                return await turn_commit.load_session(connection, session_id)
+            if await statements.is_rewound_by_request(connection, session_id, request):
+                return await statements.load_session(connection, session_id)
             segments = await history_segments.load_ancestry(connection, session_id)
             if not segments:
                 raise session_not_found(session_id)
@@ -213,8 +210,8 @@ class SessionStore:
             if not await turn_commit.update_session(connection, then, **seen):
                 raise stale_turn(session_id, "session was changed meanwhile")
             gone = history_segments.slice_segments(segments, then.turn, before.turn)
-            await turn_commit.mark_rewound(connection, session_id, gone)
-            await turn_commit.add_rewind(connection, then, request)
+            await statements.mark_rewound(connection, session_id, gone)
+            await statements.add_rewind(connection, then, request)
             if then.line_id == line:
                 await history_segments.truncate(connection, line, then.turn)
             else:
@@ -230,7 +227,7 @@ class SessionStore:
             AlreadyExistsError: the request id was used for a different request.
         """
         async with self._database.read() as connection:
-            return await turn_commit.is_rewound_by_request(connection, session_id, request)
+            return await statements.is_rewound_by_request(connection, session_id, request)
 
     async def get_session(self, session_id: str) -> Session:
         """Return a session.
@@ -239,7 +236,7 @@ class SessionStore:
             NotFoundError: the session does not exist.
         """
         async with self._database.read() as connection:
-            return await turn_commit.load_session(connection, session_id)
+            return await statements.load_session(connection, session_id)
 
     async def last_sequences(self, session_ids: Collection[str]) -> dict[str, int]:
         """Return the last sequences of the sessions that exist."""
@@ -311,16 +308,7 @@ class SessionStore:
         Raises:
             ConflictError: `STALE_TURN`: the session has changed since the turn began.
         """
-        began = {"turn": turn.turn - 1, "last_sequence": turn.first_sequence - 1}
-        async with self._database.write(f"session {session.session_id}") as connection:
-            if not await turn_commit.update_session(connection, session, **began):
-                raise stale_turn(
-                    session.session_id,
-                    f"turn {turn.turn} of the session was played by another request",
-                )
-            await turn_commit.add_turn(connection, session.line_id, turn)
-            if turn.turn % SNAPSHOT_TURNS == 0:
-                await turn_commit.add_snapshot(connection, session)
+        await turn_commit.commit_turn(self._database, session, turn)
 
     async def add_usage(self, session: Session, usage: UsageTotal) -> None:
         """Add the usage of a turn that was not played, unless the session has changed since."""
@@ -343,8 +331,8 @@ class SessionStore:
         """
         async with self._database.read() as connection:
             if isinstance(which, str):
-                return await turn_commit.find_turn_by_request(connection, session_id, which)
-            return await turn_commit.find_turn(
+                return await statements.find_turn_by_request(connection, session_id, which)
+            return await statements.find_turn(
                 connection,
                 await history_segments.load_ancestry(connection, session_id),
                 which,
@@ -354,7 +342,7 @@ class SessionStore:
         """Return committed turns after a number, oldest first."""
         async with self._database.read() as connection:
             segments = await history_segments.load_ancestry(connection, session_id)
-            return await turn_commit.load_turns(connection, segments, after, limit)
+            return await statements.load_turns(connection, segments, after, limit)
 
     async def list_history(
         self,
@@ -376,10 +364,10 @@ class SessionStore:
         """
         async with self._database.read() as connection:
             segments = await history_segments.load_ancestry(connection, session_id)
-            known = await turn_commit.find_known_turn(connection, segments, after)
+            known = await statements.find_known_turn(connection, segments, after)
             found: list[CommittedTurn | RecordedRewind] = [
-                *await turn_commit.load_turns(connection, segments, known, limit),
-                *await turn_commit.load_rewinds(connection, session_id, after, limit),
+                *await statements.load_turns(connection, segments, known, limit),
+                *await statements.load_rewinds(connection, session_id, after, limit),
             ]
         found.sort(key=lambda one: one.sequence if isinstance(one, RecordedRewind) else one.first_sequence)
         return found[:limit]
@@ -391,20 +379,20 @@ class SessionStore:
             NotFoundError: the session does not exist.
         """
         async with self._database.read() as connection:
-            session = await turn_commit.load_session(connection, session_id)
+            session = await statements.load_session(connection, session_id)
             if turn > session.turn:
                 return None
             segments = await history_segments.load_ancestry(connection, session_id)
-            kept = await turn_commit.find_snapshot(connection, segments, turn)
+            kept = await statements.find_snapshot(connection, segments, turn)
             start = 0 if kept is None else kept.turn
-            rows = await turn_commit.load_records(
+            rows = await statements.load_records(
                 connection,
                 history_segments.slice_segments(segments, start, turn + 1),
             )
             return ReplayStart(
                 session=session,
                 turn=turn,
-                end=await turn_commit.load_turn_end(connection, segments, turn),
+                end=await statements.load_turn_end(connection, segments, turn),
                 start=start,
                 snapshot=None if kept is None else kept.snapshot,
                 memories=() if kept is None else decode_memories(kept.memories),
@@ -430,7 +418,7 @@ class SessionStore:
             while first < last:
                 turn = min(first + step, last)
                 ends = [
-                    await turn_commit.load_turn_end(connection, segments, turn) for segments in (one, other)
+                    await statements.load_turn_end(connection, segments, turn) for segments in (one, other)
                 ]
                 if len({end.committed.chain_hash for end in ends if end is not None}) == 1:
                     first, step = turn, step * 2

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.gateway.models.call_cost import cost_of
 from peripety.gateway.models.catalog import ModelCatalog
-from peripety.gateway.models.model_data import ModelData, cost_of
 from peripety.gateway.types.response import Usage
 from peripety.llmsim.provider_rules.billing import bill_request
 from peripety.llmsim.provider_rules.models import load_models
 from peripety.llmsim.types import Api
 from peripety.llmsim.types import BilledUsage as Charged
+
+if TYPE_CHECKING:
+    from peripety.gateway.models.model_data import ModelData
 
 APIS = {
     "anthropic": Api.ANTHROPIC,

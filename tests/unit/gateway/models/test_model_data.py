@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from peripety.gateway.models.call_cost import MAX_CALL_DURATION, Cost, cost_of, cost_of_call, max_cost
 from peripety.gateway.models.catalog import ModelCatalog
-from peripety.gateway.models.model_data import (
-    MAX_CALL_DURATION,
-    Cost,
-    ModelData,
-    cost_of,
-    cost_of_call,
-    max_cost,
-)
 from peripety.gateway.models.prices import price_at
 from peripety.gateway.types.response import Usage
+
+if TYPE_CHECKING:
+    from peripety.gateway.models.model_data import ModelData
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)  # a Wednesday, outside of peak hours
 DOLLAR = 10**12

@@ -14,7 +14,8 @@ from peripety.core.storage.postgresql import PostgresqlServer
 from peripety.core.storage.sqlite import SqliteFile
 from peripety.errors import AlreadyExistsError
 from peripety.session.branches import state_at
-from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
+from peripety.session.store.session_store import SessionStore
+from peripety.session.store.turn_commit import SNAPSHOT_TURNS
 from peripety.session.types import NewSession, SessionListing
 from support.gateway.fake_gateway import FakeGateway
 from support.session.sessions import (
