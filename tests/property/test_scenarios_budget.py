@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety import engine
+from peripety.certification.gate_thresholds import INDIFFERENCE_ZONE
 from peripety.certification.options import DryRunOptions
-from peripety.certification.rate_interval import INDIFFERENCE_ZONE
 from peripety.errors import Severity
 from peripety.scenario.types import NumbersAdjusted, RegistrationFailed, ScenarioRegistered
 from support.engine.spec_generators import specs

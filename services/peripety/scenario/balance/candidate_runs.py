@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from peripety import engine
 from peripety.certification.difficulty_gate import BudgetMiss
-from peripety.certification.rate_interval import INDIFFERENCE_ZONE
+from peripety.certification.gate_thresholds import INDIFFERENCE_ZONE
 from peripety.certification.simulation import MAX_SECONDS, SimulationRunner, too_slow_error
 from peripety.scenario.balance.parameters import (
     MAX_MOVE,

@@ -28,7 +28,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from peripety import engine
 from peripety.certification.drift import list_written_paths
-from peripety.certification.options import DryRunOptions
+from peripety.certification.gate_thresholds import (
+    CURIOUS_WINS_AT_LEAST,
+    CURIOUS_WINS_AT_MOST,
+    FORESIGHT_WINS_AT_MOST,
+    IDLE_LOSES_AT_LEAST,
+    IDLE_WINS_AT_MOST,
+    SKILLED_LOSES_AT_LEAST,
+    SKILLED_LOSES_AT_MOST,
+    SOLVER_WINS_AT_LEAST,
+)
+from peripety.certification.options import BLOCK, DryRunOptions
 from peripety.certification.player_texts import (
     describe_figures,
     describe_use,
@@ -46,9 +56,6 @@ if TYPE_CHECKING:
 
     from peripety.engine import DryRunReport, Persona, Program
     from peripety.engine.executor import Executor
-
-BLOCK = 64
-"""The number of runs between two tests of a rate."""
 
 _DEMANDS = {ThresholdSide.BELOW: "at least", ThresholdSide.ABOVE: "at most"}
 _SIDES = {None: "inside", ThresholdSide.BELOW: "too low", ThresholdSide.ABOVE: "too high"}
@@ -124,41 +131,37 @@ _LOGIC = {
     "loss_conditions": ("when",),
     "win_conditions": ("when",),
 }
-_CURIOUS_AT_LEAST = 0.15
-_CURIOUS_AT_MOST = 0.5
-_IDLE_AT_MOST = 0.05
-_KNOWING_AT_MOST = 0.95
 
 
 def _limits_with_solutions(spec: dict[str, Any]) -> tuple[PlayerLimit, ...]:
-    least = _at_least("CURIOUS_LOSES", "/actions", "curious", "won", _CURIOUS_AT_LEAST)
+    least = _at_least("CURIOUS_LOSES", "/actions", "curious", "won", CURIOUS_WINS_AT_LEAST)
     decision = find_decision(spec)
     if decision is not None:
         name, count = decision
         # The share of a rate of 50 % that is advised for a document without such a choice.
-        rate = min(_CURIOUS_AT_LEAST, _CURIOUS_AT_LEAST / _CURIOUS_AT_MOST / count)
+        rate = min(CURIOUS_WINS_AT_LEAST, CURIOUS_WINS_AT_LEAST / CURIOUS_WINS_AT_MOST / count)
         reason = f"the win depends on '{name}', a choice among {count}, so trying is right in 1 of {count}"
-        least = replace(least, rate=rate, reason=reason if rate < _CURIOUS_AT_LEAST else "")
+        least = replace(least, rate=rate, reason=reason if rate < CURIOUS_WINS_AT_LEAST else "")
     return (
-        _at_least("SOLUTION_FAILS", "/solutions", "par", "won", 0.6),
-        _advise(_at_most("SOLUTION_CERTAIN", "/solutions", "par", "won", _KNOWING_AT_MOST)),
+        _at_least("SOLUTION_FAILS", "/solutions", "par", "won", SOLVER_WINS_AT_LEAST),
+        _advise(_at_most("SOLUTION_CERTAIN", "/solutions", "par", "won", FORESIGHT_WINS_AT_MOST)),
         _advise(least),
-        _at_most("CURIOUS_WINS", "/actions", "curious", "won", _CURIOUS_AT_MOST),
-        _at_most("IDLE_WINS", "/win_conditions", "idle", "won", _IDLE_AT_MOST),
+        _at_most("CURIOUS_WINS", "/actions", "curious", "won", CURIOUS_WINS_AT_MOST),
+        _at_most("IDLE_WINS", "/win_conditions", "idle", "won", IDLE_WINS_AT_MOST),
         # Lookahead also sees hidden state, which no player sees.
         *(
-            _advise(_at_most("FORESIGHT_WINS", "/loss_conditions", persona, "won", _KNOWING_AT_MOST))
+            _advise(_at_most("FORESIGHT_WINS", "/loss_conditions", persona, "won", FORESIGHT_WINS_AT_MOST))
             for persona in (_FORESEEING if is_open(spec) else ())
         ),
     )
 
 
 _WITHOUT_SOLUTIONS = (
-    _at_least("SKILL_TOO_SAFE", "/loss_conditions", "greedy", "lost", 0.2),
-    _at_most("SKILL_IN_VAIN", "/loss_conditions", "greedy", "lost", 0.45),
-    _at_least("SKILL_TOO_SAFE", "/loss_conditions", "planner", "lost", 0.2),
-    _at_most("SKILL_IN_VAIN", "/loss_conditions", "planner", "lost", 0.45),
-    _at_least("IDLE_SURVIVES", "/loss_conditions", "idle", "lost", 0.5),
+    _at_least("SKILL_TOO_SAFE", "/loss_conditions", "greedy", "lost", SKILLED_LOSES_AT_LEAST),
+    _at_most("SKILL_IN_VAIN", "/loss_conditions", "greedy", "lost", SKILLED_LOSES_AT_MOST),
+    _at_least("SKILL_TOO_SAFE", "/loss_conditions", "planner", "lost", SKILLED_LOSES_AT_LEAST),
+    _at_most("SKILL_IN_VAIN", "/loss_conditions", "planner", "lost", SKILLED_LOSES_AT_MOST),
+    _at_least("IDLE_SURVIVES", "/loss_conditions", "idle", "lost", IDLE_LOSES_AT_LEAST),
 )
 
 
@@ -366,7 +369,7 @@ class _Players:
 
     def reach_least(self, report: DryRunReport) -> bool:
         """Return True if a persona wins as often as is required of the curious one."""
-        return self._rate(report) >= _CURIOUS_AT_LEAST
+        return self._rate(report) >= CURIOUS_WINS_AT_LEAST
 
     def find_better(
         self,

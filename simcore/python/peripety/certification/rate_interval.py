@@ -5,11 +5,7 @@ from __future__ import annotations
 import math
 from enum import Enum
 
-INDIFFERENCE_ZONE = 0.03
-"""The indifference zone: the test may decide either way for a rate this close to a threshold."""
-
-ERROR_RATE = 0.01
-"""The error rate of the test outside the indifference zone."""
+from peripety.certification.gate_thresholds import ERROR_RATE, INDIFFERENCE_ZONE
 
 _Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 _TAIL = 0.025
