@@ -19,7 +19,7 @@ from peripety.errors import InvalidArgumentError
 from peripety.policy.enforcement.approvals import ApprovalQueue, PendingApproval
 from peripety.policy.enforcement.context import CallContext, process_owner
 from peripety.policy.enforcement.decision_log import DecisionLog
-from peripety.policy.enforcement.enforcer import Enforcer, PolicyFile
+from peripety.policy.enforcement.enforcement_point import Enforcer, PolicyFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

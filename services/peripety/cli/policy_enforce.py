@@ -29,7 +29,7 @@ from peripety.errors import InvalidArgumentError, UnsupportedError
 from peripety.policy.enforcement.approvals import ApprovalQueue
 from peripety.policy.enforcement.context import CallContext, CallLimits, Limit, process_owner
 from peripety.policy.enforcement.decision_log import DecisionLog, read_log, replay_log
-from peripety.policy.enforcement.enforcer import Enforcer, PolicyFile
+from peripety.policy.enforcement.enforcement_point import Enforcer, PolicyFile
 from peripety.policy.enforcement.tool_roles import guess_roles
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.shared.dispatcher import ProgressFnT
 
-    from peripety.policy.enforcement.enforcer import Enforcer
+    from peripety.policy.enforcement.enforcement_point import Enforcer
 
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.policy.enforcement.approvals import ApprovalQueue
 from peripety.policy.enforcement.context import CallContext, CallLimits, Limit, SourceTexts
 from peripety.policy.enforcement.decision_log import DecisionLog, read_log, replay_log
-from peripety.policy.enforcement.enforcer import Enforcer, PolicyFile
+from peripety.policy.enforcement.enforcement_point import Enforcer, PolicyFile
 from support.engine.policies import policy_document, rule, tool
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from mcp import ClientSession
 from peripety.errors import FailedPreconditionError
 from peripety.policy.enforcement.approvals import ApprovalQueue
 from peripety.policy.enforcement.decision_log import DecisionLog, read_log
-from peripety.policy.enforcement.enforcer import Enforcer, PolicyFile
+from peripety.policy.enforcement.enforcement_point import Enforcer, PolicyFile
 from peripety.policy.enforcement.mcp_proxy import McpProxy, StdioClient, connect_server
 from peripety.policy.enforcement.mcp_stdio import LineDispatcher, serve_lines
 from support.engine.policies import matching, policy_document, rule, tool

@@ -11,7 +11,7 @@ import pytest
 from peripety.engine import ToolRequest, canonicalize, compile_policy
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.policy.enforcement.approvals import ApprovalQueue
-from peripety.policy.enforcement.enforcer import Enforcer, PolicyFile
+from peripety.policy.enforcement.enforcement_point import Enforcer, PolicyFile
 from peripety.policy.enforcement.signed_bundle import (
     TrustedPolicyReader,
     make_keys,

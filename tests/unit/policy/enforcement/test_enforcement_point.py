@@ -11,7 +11,7 @@ import pytest
 from peripety.errors import FailedPreconditionError, NotFoundError
 from peripety.policy.enforcement.approvals import ApprovalQueue
 from peripety.policy.enforcement.decision_log import DecisionLog, read_log
-from peripety.policy.enforcement.enforcer import Enforcer, PolicyFile, Verdict
+from peripety.policy.enforcement.enforcement_point import Enforcer, PolicyFile, Verdict
 from support.engine.policies import policy_document, rule, tool
 
 if TYPE_CHECKING:
