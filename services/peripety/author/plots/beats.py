@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from peripety.author.plots.document import find_gauge_text
+from peripety.author.plots.document import find_gauge_text, without_company
 from peripety.author.plots.elements import add_element_texts, add_elements, read_elements
 from peripety.author.plots.noun_phrases import NounPhrase, default_phrase, parse_definite
 from peripety.author.plots.particulars import list_details, list_wishes
@@ -267,7 +267,7 @@ class TurnBeats:
         def rank(line: str) -> tuple[bool, bool, bytes]:
             return self._is_too_long(line), has_filler(line, self._fillers), self._rank(tag, line)
 
-        for line in sorted(lines, key=rank):
+        for line in sorted(without_company([*lines], self._texts), key=rank):
             text = fill_line(line, slots)
             # A line is also the same with other words in its slots.
             fixed = longest_literal(line)
@@ -439,6 +439,9 @@ class TurnBeats:
         if self._rank("silence", "")[0] % 3 == 0:
             return
         for person in people:
+            if person in self._fillers:
+                # A person whom the text does not name answers, and says nothing besides.
+                continue
             lines: list[str] = []
             for source in (self._texts.get("speech", {}), self._common["speech"]):
                 lines += source.get(person, {}).get(self._attitude, ())
@@ -459,19 +462,40 @@ class TurnBeats:
             yield f"\n\n{self._facts['epilogue']}"
 
     def _record_beats(self) -> Iterator[str]:
-        acts = [self._actions.get(name, "") for turn in self._scene.turns for name in turn.actions]
-        acts = [name for name in acts if name and self._act(name)]
+        """Yield what decided a run: the decision and whether it was right, and what happened or was done most."""
+        taken = [name for turn in self._scene.turns for name in turn.actions]
+        taken += [str(action.get("name")) for action in self._facts.get("actions") or ()]
+        acts = [name for one in taken if (name := self._actions.get(one)) and self._act(name)]
+        record = self._common["record"]
+        end = "lost" if (self._facts.get("status") or {}).get("kind") == "lost" else "won"
+        decided = next((name for name in acts if "right" in self._texts["actions"][name]), None)
+        if decided is None:
+            yield from self._choose("record undecided", record[f"undecided_{end}"])
+        else:
+            kind = "right" if self._was_told_right(decided) else "wrong"
+            yield from self._choose(f"record {kind}", record[f"{kind}_{end}"], act=self._act(decided))
         often = [name for name, count in Counter(acts).most_common(1) if count > 1]
         echoes = [self._events[turn.event] for turn in self._scene.turns if turn.event in self._events]
-        record = self._common["record"]
-        if acts:
-            yield from self._choose("record first", record["first"], act=self._act(acts[0]))
-        if often and often[0] != acts[0]:
+        if often:
             yield from self._choose("record often", record["often"], act=self._act(often[0]))
-        if echoes:
+        elif echoes:
             echo = fill_phrase(self._texts["events"][echoes[-1]]["echo"], self._slots)
             if echo:
                 yield from self._choose("record event", record["event"], echo=echo)
+
+    def _was_told_right(self, action: str) -> bool:
+        """Return True if a decision of this turn or of an earlier one was told as the right one."""
+        if any(action == one.get("id") for one in self._facts.get("actions") or ()):
+            return self._was_right(action)
+        told = self._texts["actions"][action]
+        return self._longest_told(told["right"]) > self._longest_told(told["wrong"])
+
+    def _longest_told(self, lines: Iterable[str]) -> int:
+        """Return how many characters of one of some lines earlier narrations, perhaps shortened, begin with."""
+        filled = [text for line in lines if (text := fill_line(line, self._slots))]
+        return max(
+            (size for text in filled for size in range(len(text)) if text[:size] in self._told), default=0
+        )
 
     # --- states ---
 

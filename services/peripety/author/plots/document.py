@@ -25,6 +25,7 @@ from peripety.author.plots.phrases import (
     find_fillers,
     has_filler,
     join_list,
+    strip_slots,
 )
 from peripety.author.plots.plot import (
     PlotNumbers,
@@ -134,6 +135,7 @@ class PlotDocument:
 
     def _pick(self, tag: str, lines: Sequence[str]) -> str:
         """Return one of the lines whose slots all have words, of the user where there is a choice."""
+        lines = without_company(lines, self._texts) or lines
         filled = [(line, text) for line in lines if (text := fill_line(line, self._slots))]
         fitting = [(line, text) for line, text in filled if not has_filler(line, self._fillers)] or filled
         most = max(count_slots(line, _SPECIFIC) for line, _ in fitting)
@@ -230,7 +232,7 @@ class PlotDocument:
                 "min_fail_rate": _MIN_FAIL_RATE,
                 "decay_per_turn": build_decay(plot, scale),
             },
-            "solutions": build_solutions(plot),
+            "solutions": build_solutions(plot, scale),
         }
 
     def _name(self, rule: dict[str, Any], line: str) -> dict[str, Any]:
@@ -240,14 +242,19 @@ class PlotDocument:
         named = self._name(rule, self._texts["actions"][rule["id"]]["name"])
         short = next(action for action in self._plot.actions if action["id"] == rule["id"])
         if "decides" in short:
-            told = self._common["decision"]
+            worse = [*self._labels_of(short["wrong"], "price"), *self._labels_of(short["wrong"], "worsen")]
+            parts = [
+                self._common["decision"],
+                self._common["mistake"].format(things=join_list(worse, self._common)),
+            ]
         else:
             parts = [
                 self._common[key].format(things=join_list(things, self._common))
                 for key in ("gain", "ease", "price", "worsen")
                 if (things := [*self._labels_of(short["does"], key)])
             ]
-            told = " ".join([*parts, *([self._common["clue"]] if short.get("once") else [])])
+            parts += [self._common["clue"]] if short.get("once") else []
+        told = " ".join(parts)
         return {"id": named["id"], "name": named["name"], "description": told, **rule}
 
     def _labels_of(self, changes: Mapping[str, int], kind: str) -> Iterator[str]:
@@ -333,6 +340,22 @@ def find_gauge_text(texts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         texts.get("gauges", {}).get(name) or common["gauges"].get(name) or common.get(name)
     )
     return found
+
+
+def without_company(lines: Sequence[str], texts: Mapping[str, Any]) -> list[str]:
+    """Return the lines that fit a player among few people: none is about companions without a name.
+
+    Args:
+        lines: lines of the texts.
+        texts: the texts of the plot, with the variants that are applied.
+    """
+    common = texts["common"]
+    if "few" not in texts.get("applied", ()):
+        return [*lines]
+    edge = r"\b" if common["has_articles"] else ""
+    words = texts.get("company", common["company"])
+    company = re.compile(f"(?i){edge}(?:{'|'.join(words)}){edge}")
+    return [line for line in lines if not company.search(strip_slots(line))]
 
 
 def build_bands(words: Sequence[str], top: int) -> Iterator[dict[str, Any]]:

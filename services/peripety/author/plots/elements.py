@@ -8,15 +8,16 @@ common texts.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.plots.cast import own_phrase
 from peripety.author.plots.noun_phrases import NounPhrase, build_phrase
-from peripety.author.plots.plot import PlotGauge, load_element_rules
+from peripety.author.plots.plot import SETTLE, PlotGauge, load_element_rules
 from peripety.author.text_analysis.sides import AGAINST, UNABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from peripety.author.plots.phrases import Slots
     from peripety.author.plots.plot import Plot
@@ -92,14 +93,21 @@ def add_elements(plot: Plot, names: Collection[str]) -> Plot:
         part: next((name for name in names if name in plot.gauges), "")
         for part, names in table["parts"].items()
     }
+    if plot.win.startswith("time"):
+        # Time that passes is no price where it is what the player waits for.
+        parts["$clock"] = ""
     for name in (one for one in ELEMENTS if one in names):
         rules = table[name]
         gauge = rules["gauge"]
-        action, event = (_with_parts(rules[key], parts) for key in ("action", "event"))
+        action = _with_price(rules["action"], _choose_price(rules["price"], parts, plot), plot)
+        event = _with_parts(rules["event"], parts)
         first_decision = next(place for place, one in enumerate(plot.actions) if one.get("once"))
         actions = [*plot.actions]
         actions.insert(first_decision, action)
-        steps = [*plot.solution, action["id"]]
+        # A player who knows the way cares for an element before it is too late.
+        need = f"{name}>=7" if gauge.get("good") == "low" else f"{name}<=4"
+        steps = [*plot.solution]
+        steps.insert(steps.index(SETTLE) + 1, f"{action['id']} if {need}")
         plot = replace(
             plot,
             gauges={
@@ -118,6 +126,46 @@ def _with_parts(rule: Mapping[str, Any], parts: Mapping[str, str]) -> dict[str, 
     """Return a rule with the gauges of a plot in place of parts; what the plot does not have is left out."""
     does = {parts.get(key, key): step for key, step in rule["does"].items()}
     return {**rule, "does": {gauge: step for gauge, step in does.items() if gauge}}
+
+
+def _choose_price(wanted: Sequence[str], parts: Mapping[str, str], plot: Plot) -> tuple[str, ...]:
+    """Return the gauges that an action costs: the first price that no other action of the plot has.
+
+    Args:
+        wanted: the parts that may be paid with, the best one first.
+        parts: the gauge of each part; empty if the plot has none.
+        plot: the rules of the plot.
+    """
+    taken = [list_price(action["does"], plot.gauges) for action in plot.actions if "does" in action]
+    # What has no other price left costs what another element needs.
+    kinds = [
+        *(parts[part] for part in wanted if parts[part]),
+        *(one for one in ELEMENTS if one in plot.gauges),
+    ]
+    prices = (price for size in range(1, len(kinds) + 1) for price in combinations(kinds, size))
+    return next(price for price in prices if set(price) not in taken)
+
+
+def list_price(changes: Mapping[str, int], gauges: Mapping[str, PlotGauge]) -> set[str]:
+    """Return the gauges that changes make worse.
+
+    Args:
+        changes: the change of each gauge.
+        gauges: the gauges of the plot.
+    """
+    return {
+        name
+        for name, change in changes.items()
+        if name in gauges and (change > 0) == gauges[name].is_low_good
+    }
+
+
+def _with_price(rule: Mapping[str, Any], price: Sequence[str], plot: Plot) -> dict[str, Any]:
+    """Return the rule of an action that makes gauges worse by a step, where there is enough of them."""
+    good = [name for name in price if not plot.gauges[name].is_low_good]
+    steps = {name: -1 if name in good else 1 for name in price}
+    when = " & ".join([rule["when"], *(f"{name}>=2" for name in good)])
+    return {**rule, "when": when, "does": {**rule["does"], **steps}}
 
 
 def add_element_texts(texts: Mapping[str, Any], names: Collection[str]) -> Mapping[str, Any]:

@@ -175,7 +175,9 @@ def list_wishes(reading: Reading) -> list[tuple[NounPhrase, str]]:
     for person in reading.people:
         build = group_phrase if person.is_group else person_phrase
         phrase = build(person, reading.language)
-        if phrase is not None and person.wish and not person.side and not UNFIT.search(person.wish):
+        is_told = not person.side and not person.leaves
+        # Who may leave is an element, and has lines about it.
+        if phrase is not None and person.wish and is_told and not UNFIT.search(person.wish):
             found.append((phrase, person.wish))
     return found
 

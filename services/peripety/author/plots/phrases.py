@@ -105,6 +105,11 @@ def capitalize_sentences(text: str) -> str:
     return _SENTENCE.sub(lambda found: found[1] + found[2].upper(), text)
 
 
+def strip_slots(line: str) -> str:
+    """Return the words of a line besides its slots."""
+    return _SLOT.sub(" ", line)
+
+
 def longest_literal(line: str) -> str:
     """Return the longest part of a line between its slots."""
     return max(_SLOT.sub("\n", line).split("\n"), key=len)

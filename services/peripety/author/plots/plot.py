@@ -62,7 +62,8 @@ class Plot:
         events: its random events in short form.
         losses: its loss conditions in short form.
         win: its win condition.
-        solution: the ids of actions that a player who knows the truth takes; `$settle` is the right decision.
+        solution: the actions that a player who knows the truth takes, by id, some with a short condition such
+            as `rest if strength<=3`; `$settle` is the right decision.
         main: the id of the action that may have the words of the goal as its name; may be empty.
     """
 
@@ -120,7 +121,7 @@ def list_languages() -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in _data().iterdir() if entry.is_dir()))
 
 
-VARIANTS = ("held", "carried", "choice", "trace", "crowd", "few")
+VARIANTS = ("held", "choice", "trace", "crowd", "few", "carried")
 """Conditions of a text under which a plot has other lines, in the order in which they are applied."""
 
 
@@ -334,20 +335,23 @@ def is_harm(plot: Plot, changes: Mapping[str, int]) -> bool:
     )
 
 
-def build_solutions(plot: Plot) -> list[dict[str, Any]]:
+def build_solutions(plot: Plot, scale: PlotNumbers) -> list[dict[str, Any]]:
     """Return one solution for each truth."""
     decisions = {action["decides"]: action["id"] for action in plot.actions if "decides" in action}
     return [
         {
             "id": truth,
             "when": {"===": [{"var": _TRUTH}, truth]},
-            "steps": [
-                {"action": decisions[truth] if step == SETTLE else step, "otherwise": "skip"}
-                for step in plot.solution
-            ],
+            "steps": [_build_step(step, decisions[truth], scale) for step in plot.solution],
         }
         for truth in plot.truths
     ]
+
+
+def _build_step(step: str, decision: str, scale: PlotNumbers) -> dict[str, Any]:
+    action, _, condition = step.partition(" if ")
+    when = {"when": build_condition(condition, scale)} if condition else {}
+    return {"action": decision if action == SETTLE else action, **when, "otherwise": "skip"}
 
 
 def build_plot_endings(rules: Iterable[Mapping[str, str]], scale: PlotNumbers) -> list[dict[str, Any]]:

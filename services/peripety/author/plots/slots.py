@@ -39,7 +39,15 @@ if TYPE_CHECKING:
 _RELATIVE = re.compile(
     r" (?:that|which) (?:the|my|our|his|her|their|an?|they|he|she|we|i|has|have|is|are|was)\b"
 )
-_PLAYER = re.compile(r"(?:^|[.;,:] )(?:You are (an? .+?)(?=,| who | that | and |[.;])|As (an? .+?),? you\b)")
+_PLAYER = {
+    "en": re.compile(
+        r"(?:^|[.;,:] )(?:You are ((?:an?|the|your) .+?)(?=,| who | that | and |[.;])|As (an? .+?),? you\b)"
+    ),
+    "es": re.compile(r"(?i)\b(?:soy|eres) (.+?)(?=,| y | que | pero |[.;]|$)()"),
+    "de": re.compile(r"(?i)\b(?:ich bin|bin ich|du bist|bist du) (.+?)(?=,| und | aber |[.;]|$)()"),
+    "zh": re.compile("[\u6211\u4f60]\u662f(.+?)(?=[\uff0c\u3002\uff1b]|$)()"),
+}
+"""Sentences about who the player is, with the words after the verb."""
 _OWN_OBJECT = re.compile(
     r"^(\w+(?: \w+)?) you\b(?=$| (?:alive|safe|together|home|out|through|all|both|going|fed|warm))"
 )
@@ -123,7 +131,7 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
     """
     common = texts["common"]
     language = common["language"]
-    defaults = _find_defaults(reading, texts)
+    defaults: dict[str, Any] = {**common["defaults"], **texts.get("defaults", {})}
     taken: set[str] = set()
     slots: dict[str, NounPhrase | str] = {}
 
@@ -193,17 +201,6 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
     put("place", places)
     slots |= _collect_texts(reading, texts, slots, quotes=quotes)
     return slots if quotes else _add_particulars(slots, reading, texts)
-
-
-def _find_defaults(reading: Reading, texts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the default words of a plot, with those for few people, and for a player who is alone."""
-    common = texts["common"]
-    alone = common.get("alone")
-    found = {**common["defaults"], **texts.get("defaults", {})}
-    if not is_few(reading):
-        return found
-    is_alone = alone and re.search(alone["words"], reading.text)
-    return {**found, **common.get("few_defaults", {}), **(alone["defaults"] if is_alone else {})}
 
 
 def _add_particulars(
@@ -329,7 +326,12 @@ def _list_dangers(reading: Reading) -> list[Phrase]:
 def _is_kept_safe(danger: Phrase, reading: Reading) -> bool:
     """Return True for the object of a goal that lasts, such as "keep it", which does not threaten it."""
     grammar, goal = load_grammars().get(reading.language), reading.goal
-    if grammar is None or goal is None or goal.object is None or goal.object.head != danger.head:
+    if (
+        grammar is None
+        or goal is None
+        or goal.object is None
+        or goal.object.head not in (danger.head, *danger.text.split())
+    ):
         return False
     against = grammar.words("things", "against")
     is_fought = any(word in against for word in goal.text.casefold().split())
@@ -358,6 +360,7 @@ def _collect_texts(
 ) -> dict[str, NounPhrase | str]:
     """Return the slots about the player: the role, the goal, the whole text and the time that is left."""
     common = texts["common"]
+    language = common["language"]
     own_goal = _goal_text(reading, common, quotes=quotes)
     told = " ".join(clean_text(reading.text).split())
     if len(told) > _LONGEST_TEXT or "{" in told:
@@ -367,7 +370,9 @@ def _collect_texts(
     situation = addressed if quotes or not told else address_text(find_situation(reading), common)
     found = {
         "role": role if role and not role.is_name else None,
-        "player": _describe_player(addressed) if common["language"] == "en" else "",
+        "player": ""
+        if quotes
+        else _describe_player(addressed if language == "en" else told, reading, common),
         "goal": own_goal or fill_phrase(str(texts["goal"]), slots) or "",
         "own_goal": own_goal,
         "main": "" if quotes or not own_goal else _shorten_act(own_goal, reading),
@@ -401,11 +406,16 @@ def _quote(phrase: NounPhrase) -> NounPhrase:
     return NounPhrase(f"\u201c{phrase.bare}\u201d", is_plural=phrase.is_plural, is_mass=True)
 
 
-def _describe_player(text: str) -> str:
-    """Return the sentence of an English text about who the player is; empty without one."""
-    found = _PLAYER.search(text)
+def _describe_player(text: str, reading: Reading, common: Mapping[str, Any]) -> str:
+    """Return the sentence of a text about who the player is, with the words of the text; empty without one."""
+    found = _PLAYER[common["language"]].search(text)
     who = (found[1] or found[2]).strip() if found else ""
-    return f"You are {who}." if who and len(who) <= LONGEST_PHRASE else ""
+    if common["language"] != "en":
+        # "I am" may be before an adjective.
+        is_role = reading.role is not None and reading.role.role and reading.role.role in who
+        who = replace_words(who, common) if is_role else ""
+    lead = common["role"].partition("{")[0]
+    return f"{lead}{who}{common['stop']}" if who and len(who) <= LONGEST_PHRASE else ""
 
 
 def _find_headline(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -12,10 +12,12 @@ from peripety.author.text_analysis.phrases import Goal, Person, find_chunk_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from peripety.author.text_analysis.phrases import Chunk
+    from peripety.author.text_analysis.phrases import Chunk, Phrase
     from peripety.author.text_analysis.words import Grammar, Word
 
 _DUTY, _WISH, _ORDER, _ALSO, _GERUND, _ACT, _MAY = 3.0, 3.0, 3.0, 2.0, 2.0, 1.0, 0.5
+_HAD = ("artifact", "possession", "communication", "object")
+"""Classes of the things that "it" may mean."""
 _MOST_WORDS = 18
 _SPANISH_PLURALS = {"los", "las", "unos", "unas", "somos"}
 _SPANISH_PRONOUNS = ("lo", "la", "los", "las", "le", "les")
@@ -48,6 +50,13 @@ def _find_base(verb: Word) -> str:
     text = verb.text.casefold()
     has_pronoun = verb.low == verb.lemma and text.removeprefix(verb.lemma) in _SPANISH_PRONOUNS
     return text if has_pronoun else verb.lemma
+
+
+def _without_gerund(phrase: Phrase) -> Phrase:
+    """Return a thing without what it is to go on with: "the pump" of "keep the pump running"."""
+    *words, last = phrase.text.split()
+    is_kept = bool(words) and last.endswith("ing") and phrase.head.casefold() == last.casefold()
+    return replace(phrase, text=" ".join(words), head=words[-1]) if is_kept else phrase
 
 
 class ClauseReader:
@@ -445,6 +454,8 @@ class ClauseReader:
         low = [each.low for each in self._words[place + 1 : end]]
         particle = next((each for each in low[:1] if each in self._grammar.words("goals", "particles")), "")
         target = self._find_object(place, end, particle)
+        if word.lemma in self._grammar.words("goals", "preventing"):
+            target = self._find_kept_safe(target, end)
         if not particle and target is not None and target.end < end:
             after, then = self._words[target.end], self._at(target.end + 1)
             loose = after.tag in ("adv", "adj") or then is None or then.tag in ("mark", "end", "prep", "verb")
@@ -454,6 +465,8 @@ class ClauseReader:
         if self._grammar.code == "zh":
             text = self._write(self._find_moved(place), place) + text
         phrase = target.to_phrase() if target is not None else None
+        if phrase is not None and word.lemma in self._grammar.words("goals", "preventing"):
+            phrase = _without_gerund(phrase)
         return Aim(place, end, trust, Goal(word.lemma, phrase, text, particle), tail)
 
     def _find_moved(self, place: int) -> int:
@@ -512,6 +525,18 @@ class ClauseReader:
                 return end
         return min(place + 1 + _MOST_WORDS, len(self._words))
 
+    def _find_kept_safe(self, target: Chunk | None, end: int) -> Chunk | None:
+        """Return what persons are prevented from harming, "stop them from burning it"; else the object."""
+        if target is None or not target.has_class("person", "group.people"):
+            return target
+        low = [word.low for word in self._words[target.end : end]]
+        off = next(
+            (place for place, word in enumerate(low) if word in self._grammar.words("things", "off")), -1
+        )
+        first = target.end + off + 1
+        is_act = 0 <= off and first < end and self._words[first].low.endswith("ing")
+        return self._find_object(first, end, "") or target if is_act else target
+
     def _find_object(self, place: int, end: int, particle: str) -> Chunk | None:
         at = place + 1 + bool(particle)
         while at < end:
@@ -527,6 +552,8 @@ class ClauseReader:
                 return None
             if word.low in ("them", "him", "her"):
                 return self._resolve(word, place)
+            if word.low == "it" and self._grammar.code == "en":
+                return self._resolve_thing(place)
             if word.tag == "pron":
                 return None
             if word.tag in ("verb", "to") and at > place + 1 and word.tag == "verb":
@@ -547,6 +574,12 @@ class ClauseReader:
             if chunk is not self.role_chunk and chunk.has_class("person", "group.people") and group == many:
                 return chunk
         return None
+
+    def _resolve_thing(self, place: int) -> Chunk | None:
+        """Return the thing of an earlier phrase that "it" means: the nearest one that can be had."""
+        earlier = [chunk for chunk in self._chunks if chunk.end <= place and chunk is not self.role_chunk]
+        things = (chunk for chunk in reversed(earlier) if chunk.has_class(*_HAD) and not chunk.is_plural)
+        return next(things, None)
 
     def _write(self, place: int, end: int) -> str:
         """Return the words of a verb phrase, with the player in the second person."""

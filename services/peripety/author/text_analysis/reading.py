@@ -234,6 +234,15 @@ def _favour_object(scores: dict[str, float], main: Aim | None, causing: frozense
     if is_caused and main is not None and main.goal.object and main.goal.object.sense in ("person", "group"):
         # "Get a person to act" is about the person.
         scores["win_over"] = max(scores.values(), default=0.0) + _CUE
+    is_got_back = main is not None and main.goal.verb in causing and "back" in main.tail[1:]
+    if (
+        is_got_back
+        and main is not None
+        and main.goal.object
+        and main.goal.object.sense not in ("person", "group")
+    ):
+        # "Get a thing back" is no way of the player.
+        scores["take"] = max(scores.values(), default=0.0) + _CUE
     target = main.goal.object if main is not None else None
     if (
         target is not None

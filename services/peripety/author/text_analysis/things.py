@@ -122,7 +122,11 @@ class ThingReader:
                 and is_faulty(chunk, self._words, self._grammar)
             )
         bad = self._grammar.words("things", "faulty")
-        if any(word.low in bad | self._grammar.words("things", "aged") for word in chunk.adjectives):
+        if any(word.low in bad for word in chunk.adjectives):
+            return True
+        aged = self._grammar.words("things", "aged")
+        if kind not in ("plant", "substance") and any(word.low in aged for word in chunk.adjectives):
+            # What grows may be old without a fault.
             return True
         return is_faulty(chunk, self._words, self._grammar)
 

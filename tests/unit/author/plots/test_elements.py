@@ -67,7 +67,7 @@ def test_elements_have_texts_for_their_rules(language: str) -> None:
     told = load_texts("plain", language)["common"].get("elements", {})
     for element in told:
         assert told[element].keys() == {"opening", "gauge", "action", "event", "loss"}
-        assert load_element_rules()[element].keys() == {"gauge", "action", "event", "loss"}
+        assert load_element_rules()[element].keys() == {"gauge", "action", "price", "event", "loss"}
 
 
 @pytest.mark.parametrize("plot", list_plots())
