@@ -440,7 +440,7 @@ class TurnBeats:
             return
         for person in people:
             if person in self._fillers:
-                # A person whom the text does not name answers, and says nothing besides.
+                # A person without words of the user does not speak first.
                 continue
             lines: list[str] = []
             for source in (self._texts.get("speech", {}), self._common["speech"]):
@@ -462,7 +462,7 @@ class TurnBeats:
             yield f"\n\n{self._facts['epilogue']}"
 
     def _record_beats(self) -> Iterator[str]:
-        """Yield what decided a run: the decision and whether it was right, and what happened or was done most."""
+        """Yield what decided a run, whether it was right, and what happened or was done most."""
         taken = [name for turn in self._scene.turns for name in turn.actions]
         taken += [str(action.get("name")) for action in self._facts.get("actions") or ()]
         acts = [name for one in taken if (name := self._actions.get(one)) and self._act(name)]
@@ -484,14 +484,14 @@ class TurnBeats:
                 yield from self._choose("record event", record["event"], echo=echo)
 
     def _was_told_right(self, action: str) -> bool:
-        """Return True if a decision of this turn or of an earlier one was told as the right one."""
+        """Return True if a decision of this turn or of an earlier one was right."""
         if any(action == one.get("id") for one in self._facts.get("actions") or ()):
             return self._was_right(action)
         told = self._texts["actions"][action]
         return self._longest_told(told["right"]) > self._longest_told(told["wrong"])
 
     def _longest_told(self, lines: Iterable[str]) -> int:
-        """Return how many characters of one of some lines earlier narrations, perhaps shortened, begin with."""
+        """Return how much of the start of one of some lines is in earlier, perhaps shortened, narrations."""
         filled = [text for line in lines if (text := fill_line(line, self._slots))]
         return max(
             (size for text in filled for size in range(len(text)) if text[:size] in self._told), default=0

@@ -49,10 +49,11 @@ if TYPE_CHECKING:
 
 _PRESSURES = (1.0, 0.9, 1.1, 0.8, 1.2, 0.7, 1.35, 0.6, 1.5)
 _EASIER = {"easy": 0.85, "hard": 1.15}
-_WITH_ELEMENTS = 1.15
-"""Factor of the pressure of a plot with elements, whose actions help it."""
 _RUNS = 256
-_PAR, _CURIOUS = (0.66, 0.93), (0.19, 0.45)
+_WANTED = (("par", 0.66, 0.93), ("curious", 0.175, 0.45), ("greedy", 0.53, 0.78))
+"""Personas, and the least and greatest share of the games that they should win."""
+_REQUIRED = 3
+"""Weight of the personas whose shares a certificate requires; `greedy` has 1."""
 _MIN_FAIL_RATE = 0.3
 _SPECIFIC = frozenset({"supply", "danger"})
 """Slots of things of the text that make a line specific."""
@@ -117,7 +118,7 @@ class PlotDocument:
             "opening": self._build_opening(),
         }
         tail = self._build_texts(clock, store, scale)
-        easier = _EASIER.get(self._reading.difficulty, 1.0) * (_WITH_ELEMENTS if self._elements else 1.0)
+        easier = _EASIER.get(self._reading.difficulty, 1.0)
         return calibrate_plot(
             lambda pressure: {
                 **head,
@@ -385,10 +386,10 @@ def calibrate_plot(build: Callable[[float], dict[str, Any]], variation: int = 0)
 def _measure_distance(spec: Mapping[str, Any]) -> float:
     program = engine.compile(json.dumps(spec, ensure_ascii=False))
     distance = 0.0
-    for persona, (least, most) in (("par", _PAR), ("curious", _CURIOUS)):
+    for persona, least, most in _WANTED:
         report = program.dry_run(runs=_RUNS, persona=persona)  # type: ignore[arg-type]
         won = report.won / report.runs
-        distance += max(least - won, 0) + max(won - most, 0)
+        distance += (max(least - won, 0) + max(won - most, 0)) * (1 if persona == "greedy" else _REQUIRED)
     return distance
 
 

@@ -94,12 +94,13 @@ def add_elements(plot: Plot, names: Collection[str]) -> Plot:
         for part, names in table["parts"].items()
     }
     if plot.win.startswith("time"):
-        # Time that passes is no price where it is what the player waits for.
+        # The player waits for time to pass, so it is not a price.
         parts["$clock"] = ""
     for name in (one for one in ELEMENTS if one in names):
         rules = table[name]
         gauge = rules["gauge"]
-        action = _with_price(rules["action"], _choose_price(rules["price"], parts, plot), plot)
+        price = _choose_price(rules["price"], parts, plot)
+        action = _with_price(_with_parts(rules["action"], parts), price, plot)
         event = _with_parts(rules["event"], parts)
         first_decision = next(place for place, one in enumerate(plot.actions) if one.get("once"))
         actions = [*plot.actions]
@@ -137,7 +138,7 @@ def _choose_price(wanted: Sequence[str], parts: Mapping[str, str], plot: Plot) -
         plot: the rules of the plot.
     """
     taken = [list_price(action["does"], plot.gauges) for action in plot.actions if "does" in action]
-    # What has no other price left costs what another element needs.
+    # The last resort is a price that another element pays.
     kinds = [
         *(parts[part] for part in wanted if parts[part]),
         *(one for one in ELEMENTS if one in plot.gauges),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.plots.cast import group_phrase, is_same, own_phrase
+from peripety.author.plots.cast import PERSONAL, group_phrase, is_same, own_phrase
 from peripety.author.plots.noun_phrases import UNFIT, NounPhrase, build_phrase, person_phrase
 from peripety.author.plots.phrases import join_list
 from peripety.author.text_analysis.languages import clean_text
@@ -123,6 +123,7 @@ def list_counted(reading: Reading, told: str) -> list[str]:
         amount.text[:1].lower() + amount.text[1:]
         for amount in reading.amounts
         if amount.of is not None
+        and amount.of.sense not in PERSONAL
         and amount.unit != "percent"
         and amount.text.casefold() not in shown
         and not amount.text.isdigit()
@@ -158,7 +159,9 @@ def list_details(reading: Reading, slots: Mapping[str, NounPhrase]) -> list[tupl
             phrase = build_phrase(one, language)
             is_fit = one.sense in (_TANGIBLE if kind == THING else _SITES) if kind != DANGER else True
             is_speech = one.sense == "communication" and one.head.endswith("ing")
-            is_told = _is_known(one.head, slots) or (
+            # A slot may have the phrase without its last word, as in "the pump" of "the pump running".
+            words = one.text.split()[:-1] if kind == DANGER else []
+            is_told = any(_is_known(word, slots) for word in (one.head, *words)) or (
                 reading.role is not None and one.head in reading.role.role
             )
             if phrase is not None and is_fit and not is_speech and not is_told:
@@ -176,7 +179,7 @@ def list_wishes(reading: Reading) -> list[tuple[NounPhrase, str]]:
         build = group_phrase if person.is_group else person_phrase
         phrase = build(person, reading.language)
         is_told = not person.side and not person.leaves
-        # Who may leave is an element, and has lines about it.
+        # A person who may leave is an element, with lines of its own.
         if phrase is not None and person.wish and is_told and not UNFIT.search(person.wish):
             found.append((phrase, person.wish))
     return found

@@ -296,6 +296,10 @@ def _is_averted(goal: Goal, reading: Reading) -> bool:
     """Return True if the object of a goal is what threatens the player: "prevent the thing"."""
     grammar = load_grammars().get(reading.language)
     is_averting = grammar is not None and goal.verb in grammar.words("goals", "averting")
+    if grammar is not None and is_averting and goal.object is not None:
+        # In "stop them from burning it", the object is not a threat.
+        before = goal.text.partition(goal.object.head)[0].casefold().split()
+        is_averting = grammar.words("things", "off").isdisjoint(before)
     return is_averting and goal.object is not None and goal.object.sense not in PERSONAL
 
 
@@ -326,12 +330,9 @@ def _list_dangers(reading: Reading) -> list[Phrase]:
 def _is_kept_safe(danger: Phrase, reading: Reading) -> bool:
     """Return True for the object of a goal that lasts, such as "keep it", which does not threaten it."""
     grammar, goal = load_grammars().get(reading.language), reading.goal
-    if (
-        grammar is None
-        or goal is None
-        or goal.object is None
-        or goal.object.head not in (danger.head, *danger.text.split())
-    ):
+    if grammar is None or goal is None or goal.object is None:
+        return False
+    if goal.object.head not in (danger.head, *danger.text.split()):
         return False
     against = grammar.words("things", "against")
     is_fought = any(word in against for word in goal.text.casefold().split())
@@ -368,11 +369,10 @@ def _collect_texts(
     role = person_phrase(reading.role, common["language"]) if reading.role is not None else None
     addressed = common["own_words"].format(told) if told and quotes else address_text(told, common)
     situation = addressed if quotes or not told else address_text(find_situation(reading), common)
+    own_words = addressed if language == "en" else told
     found = {
         "role": role if role and not role.is_name else None,
-        "player": ""
-        if quotes
-        else _describe_player(addressed if language == "en" else told, reading, common),
+        "player": "" if quotes else _describe_player(own_words, reading, common),
         "goal": own_goal or fill_phrase(str(texts["goal"]), slots) or "",
         "own_goal": own_goal,
         "main": "" if quotes or not own_goal else _shorten_act(own_goal, reading),
@@ -407,7 +407,7 @@ def _quote(phrase: NounPhrase) -> NounPhrase:
 
 
 def _describe_player(text: str, reading: Reading, common: Mapping[str, Any]) -> str:
-    """Return the sentence of a text about who the player is, with the words of the text; empty without one."""
+    """Return the sentence about who the player is, with the words of the text; empty without one."""
     found = _PLAYER[common["language"]].search(text)
     who = (found[1] or found[2]).strip() if found else ""
     if common["language"] != "en":

@@ -53,7 +53,7 @@ def _find_base(verb: Word) -> str:
 
 
 def _without_gerund(phrase: Phrase) -> Phrase:
-    """Return a thing without what it is to go on with: "the pump" of "keep the pump running"."""
+    """Return a thing without its gerund: "the pump" of "keep the pump running"."""
     *words, last = phrase.text.split()
     is_kept = bool(words) and last.endswith("ing") and phrase.head.casefold() == last.casefold()
     return replace(phrase, text=" ".join(words), head=words[-1]) if is_kept else phrase
@@ -529,12 +529,9 @@ class ClauseReader:
         """Return what persons are prevented from harming, "stop them from burning it"; else the object."""
         if target is None or not target.has_class("person", "group.people"):
             return target
-        low = [word.low for word in self._words[target.end : end]]
-        off = next(
-            (place for place, word in enumerate(low) if word in self._grammar.words("things", "off")), -1
-        )
-        first = target.end + off + 1
-        is_act = 0 <= off and first < end and self._words[first].low.endswith("ing")
+        off = self._grammar.words("things", "off")
+        first = next((at + 1 for at in range(target.end, end) if self._words[at].low in off), end)
+        is_act = first < end and self._words[first].low.endswith("ing")
         return self._find_object(first, end, "") or target if is_act else target
 
     def _find_object(self, place: int, end: int, particle: str) -> Chunk | None:
@@ -550,12 +547,8 @@ class ClauseReader:
                 return chunk.of if measure and chunk.of is not None else chunk
             if word.tag == "wh" or word.low in self._no_object:
                 return None
-            if word.low in ("them", "him", "her"):
+            if word.tag == "pron" or word.low == "her":
                 return self._resolve(word, place)
-            if word.low == "it" and self._grammar.code == "en":
-                return self._resolve_thing(place)
-            if word.tag == "pron":
-                return None
             if word.tag in ("verb", "to") and at > place + 1 and word.tag == "verb":
                 return None
             at += 1
@@ -567,7 +560,11 @@ class ClauseReader:
         return chunk if owned is None else self._find_owned(owned)
 
     def _resolve(self, pronoun: Word, place: int) -> Chunk | None:
-        """Return the person or persons of an earlier phrase that a pronoun means."""
+        """Return the person, the persons or the thing of an earlier phrase that a pronoun means."""
+        if pronoun.low == "it" and self._grammar.code == "en":
+            return self._resolve_thing(place)
+        if pronoun.low not in ("them", "him", "her"):
+            return None
         many = pronoun.low == "them"
         for chunk in reversed([chunk for chunk in self._chunks if chunk.end <= place]):
             group = chunk.is_plural or chunk.has_class("group.people")

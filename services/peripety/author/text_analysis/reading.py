@@ -235,13 +235,9 @@ def _favour_object(scores: dict[str, float], main: Aim | None, causing: frozense
         # "Get a person to act" is about the person.
         scores["win_over"] = max(scores.values(), default=0.0) + _CUE
     is_got_back = main is not None and main.goal.verb in causing and "back" in main.tail[1:]
-    if (
-        is_got_back
-        and main is not None
-        and main.goal.object
-        and main.goal.object.sense not in ("person", "group")
-    ):
-        # "Get a thing back" is no way of the player.
+    got = main.goal.object if is_got_back and main is not None else None
+    if got is not None and got.sense not in ("person", "group"):
+        # "Get a thing back" is about the thing, not about a way.
         scores["take"] = max(scores.values(), default=0.0) + _CUE
     target = main.goal.object if main is not None else None
     if (

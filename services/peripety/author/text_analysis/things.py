@@ -126,7 +126,7 @@ class ThingReader:
             return True
         aged = self._grammar.words("things", "aged")
         if kind not in ("plant", "substance") and any(word.low in aged for word in chunk.adjectives):
-            # What grows may be old without a fault.
+            # A plant may be old without a fault.
             return True
         return is_faulty(chunk, self._words, self._grammar)
 

@@ -101,6 +101,17 @@ def test_the_words_of_the_user_are_read_back_from_the_scenario(plot: str) -> Non
         assert needed <= found.slots.keys()
 
 
+@pytest.mark.parametrize("plot", FAST)
+def test_an_ending_names_what_decided_it(plot: str) -> None:
+    record = load_texts(plot)["common"]["record"]
+    lines = [line for kind, row in record.items() if kind not in ("often", "event") for line in row]
+    for told in runs(plot):
+        text = "\n".join(told[-1:]).replace("\n", " ")
+        starts = [re.escape(line.partition("{")[0]) for line in lines]
+        is_over = any(ending["message"] in text for ending in load_texts(plot)["losses"].values())
+        assert not is_over or any(re.search(start, text) for start in starts), text
+
+
 def test_a_scenario_of_no_plot_is_not_recognized() -> None:
     assert recognize_plot({"name": "alpha"}) is None
     assert recognize_plot({"wins": [{"id": "plain"}], "events": [{"id": "grow", "name": "Alpha"}]}) is None

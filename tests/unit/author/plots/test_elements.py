@@ -10,7 +10,7 @@ import pytest
 
 from peripety import engine
 from peripety.author.plots.beats import recognize_plot
-from peripety.author.plots.elements import ELEMENTS, add_elements
+from peripety.author.plots.elements import ELEMENTS, add_elements, list_price
 from peripety.author.plots.plot import (
     VARIANTS,
     apply_variants,
@@ -21,6 +21,7 @@ from peripety.author.plots.plot import (
     load_texts,
 )
 from peripety.author.spec_author import author_from_text
+from peripety.author.text_analysis.reading import read_text
 from support.author_plots import checked_narrations, scenario_of
 from support.repo.repository import ROOT
 
@@ -102,3 +103,23 @@ def test_a_game_with_elements_is_neither_lost_nor_won_by_waiting(case: dict[str,
     assert rates["par"] >= 0.6
     assert 0.15 <= rates["curious"] <= 0.5
     assert rates["idle"] == 0
+
+
+@pytest.mark.parametrize("plot", list_plots())
+def test_no_two_actions_have_the_same_price(plot: str) -> None:
+    for names in (chosen for size in range(3) for chosen in combinations(ELEMENTS, size)):
+        rules = add_elements(load_plot(plot), names)
+        for part in ("does", "wrong"):
+            prices = [list_price(action[part], rules.gauges) for action in rules.actions if part in action]
+            assert all(prices)
+            assert len({frozenset(price) for price in prices}) == len(prices), (names, part)
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_every_action_shows_its_price(case: dict[str, Any]) -> None:
+    spec = author_from_text(case["text"], 1)
+    told = [action["description"] for action in spec["actions"]]
+    assert len(set(told)) == len(told)
+    common = load_texts(case["plot"], read_text(case["text"]).language)["common"]
+    signs = [common[key].partition("{")[0] for key in ("price", "worsen", "mistake")]
+    assert all(any(sign in line for sign in signs) for line in told)
