@@ -82,6 +82,7 @@ _Claim = tuple[str, str, bool]
 """Kind, fact of the record, and True if the claim is certain."""
 _NOT_NONE = words("more enough much many than yet another but other too most each less fewer further")
 _NOT_COMPARED = words("never ever over after under other another together water paper number matter her")
+_OFTEN = words("any ever always often never whenever every most usually")
 _EARLIER = words("once ago before earlier last yesterday already again")
 _TIME_NOUNS = words("hour hours day days minute minutes week weeks night nights month months year years")
 _TIME_LEFT = words("left until till remain remains remained remaining before away")
@@ -448,7 +449,7 @@ class LikelyClaims:
                     "done": "was carried out",
                 }[result]
                 is_certain = result in {"untried", "refused"} and any(
-                    rule.is_done_by(clause, self._you) and not told & (_TRIED | _EARLIER | _NONE)
+                    rule.is_done_by(clause, self._you) and not told & (_TRIED | _EARLIER | _OFTEN | _NONE)
                     for clause in sentence.clauses
                 )
                 yield "action", f"the action '{deed.name}' {outcome}", is_certain
