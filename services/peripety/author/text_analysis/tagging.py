@@ -303,7 +303,8 @@ class _EnglishTagger:
         if self._form == "s":
             if self._word.low in self._grammar.words("things", "lasting"):
                 return True
-            return not plural and (self._verb_rank == 0 or takes or self._right_tag == "to")
+            is_told = self._right_tag in ("mark", "end") and self._is_all_of_clause()
+            return not plural and (self._verb_rank == 0 or takes or self._right_tag == "to" or is_told)
         if self._form == "base":
             after_plural = plural and (likely or takes or self._right_tag == "prep")
             led = takes or self._right_tag in ("prep", "adv") or self._left == "name" or gerund
@@ -311,6 +312,16 @@ class _EnglishTagger:
         if self._form == "ing":
             return self._noun_rank > 0 or self._word.low != self._noun or self._is_after_without()
         return self._form == "ed" and likely
+
+    def _is_all_of_clause(self) -> bool:
+        """Return True for what happens to a thing, in a clause without another verb: "the x leaks,"."""
+        if self._verb not in self._grammar.words("things", "attack"):
+            return False
+        place = self._place - 1
+        while place >= 0 and self._words[place].tag in ("noun", "adj"):
+            place -= 1
+        starts = place <= 0 or self._words[place].first or self._words[place - 1].tag == "mark"
+        return place >= 0 and starts and self._words[place].tag in ("det", "poss")
 
     def _is_after_without(self) -> bool:
         """Return True if the noun on the left does not do it: "without a person ..."."""
