@@ -347,6 +347,12 @@ def test_options_come_from_the_help_and_from_the_sources(directory: Path) -> Non
     assert len(many.arguments) == 2
 
 
+def test_the_only_file_of_its_kind_is_not_left_out() -> None:
+    files = [f"{number}.txt" for number in range(40)] + ["view.json"]
+    one, many, *_ = find_script_commands([], "", files, [])
+    assert one.arguments[0].values[:2] == many.arguments[1].values[:2] == ("view.json", "0.txt")
+
+
 def test_values_come_from_the_literals_of_a_function(directory: Path) -> None:
     text = (
         LIBRARY

@@ -121,12 +121,17 @@ class ScriptTests:
 
 def _pair_files(files: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield pairs of files of different kinds, those of the rarest kind first."""
-    kinds = Counter(PurePosixPath(name).suffix for name in files)
-    by_kind = sorted(files[:_MAX_FILES], key=lambda name: kinds[PurePosixPath(name).suffix])
-    for one in by_kind:
-        for other in by_kind:
+    chosen = _choose_files(files)
+    for one in chosen:
+        for other in chosen:
             if PurePosixPath(one).suffix != PurePosixPath(other).suffix:
                 yield one, other
+
+
+def _choose_files(files: Sequence[str]) -> list[str]:
+    """Return a few files, those of the rarest kind first: one of many of a kind can be left out."""
+    kinds = Counter(PurePosixPath(name).suffix for name in files)
+    return sorted(files, key=lambda name: kinds[PurePosixPath(name).suffix])[:_MAX_FILES]
 
 
 def find_script_commands(
@@ -159,7 +164,7 @@ def find_script_commands(
     options = [_option(flag, values if flag in valued else values[:2]) for flag in flags]
     options += [_option(flag, ()) for flag in flags if flag not in valued]
     words = [word for row in documented for word in row if not _FLAG_PATTERN.fullmatch(word)]
-    texts = tuple(dict.fromkeys((*files[:_MAX_FILES], *words[:_MAX_WORDS], *TEXTS[:_MAX_TEXTS])))
+    texts = tuple(dict.fromkeys((*_choose_files(files), *words[:_MAX_WORDS], *TEXTS[:_MAX_TEXTS])))
     argument = Parameter("", is_flag=False, is_required=True, is_number=False, values=texts)
     # Each of these has an equal share of the time.
     return [

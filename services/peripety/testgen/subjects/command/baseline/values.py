@@ -447,11 +447,7 @@ def is_pattern(kind: str, value: str) -> bool:
     """Return True if a value is the text of a regular expression."""
     if kind != "text" or len(_PATTERN_SIGNS.findall(value)) < 2:  # noqa: PLR2004 - one is in many texts
         return False
-    try:
-        re.compile(value)
-    except (re.error, RecursionError, OverflowError):
-        return False
-    return True
+    return _compile(value) is not None
 
 
 def pattern_values(pattern: str, users: frozenset[tuple[str, int]], count: int = 1) -> Iterator[SourceValue]:
