@@ -164,6 +164,8 @@ _HALF = 0.5
 _CHAPTERS = (1 / 3, 2 / 3)
 _CHAPTER_TURNS = (5, 9)
 _CALLBACK_EVERY = 3
+# More lines that only name a thing read as padding.
+_DETAIL_EVERY = 4
 _WISH_TURN = 2
 """The remainder of the turns in which a wish comes first."""
 _MAX_BEATS = 5
@@ -423,6 +425,8 @@ class TurnBeats:
                 if found := [*told_wish]:
                     yield from found
                     return
+        if self._turn % _DETAIL_EVERY != 1:
+            return
         told = self._told.casefold()
         details = sorted(self._details, key=lambda one: told.count(one[1].definite.casefold()))
         for kind, phrase in details:

@@ -73,7 +73,9 @@ class _Casting:
     def __init__(self, reading: Reading, texts: Mapping[str, Any], *, quotes: bool) -> None:
         self._reading, self._texts = reading, texts
         goal = reading.goal.object if reading.goal else None
-        is_asked = any(part.get("is_anyone") for part in texts["people"].values())
+        # What a pronoun means is a thing: an organisation is asked by its name.
+        is_named = goal is not None and reading.goal is not None and goal.head in reading.goal.text
+        is_asked = is_named and any(part.get("is_anyone") for part in texts["people"].values())
         aims = [
             one
             for one in (goal, *reading.dangers)

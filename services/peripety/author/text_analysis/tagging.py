@@ -203,6 +203,8 @@ class _EnglishTagger:
         """Return True for a verb right after an infinitive mark, a modal, or a subject."""
         if not self._verb:
             return False
+        if self._verb == "do" and self._right_tag == "neg":
+            return True
         if self._left in ("player", "pron"):
             if self._left_word.low in _OBJECTS:
                 return self._verb_rank == 0

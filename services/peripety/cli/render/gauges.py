@@ -6,6 +6,7 @@ A path of the state is never shown. A quantity has the name of its label, or els
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -167,12 +168,29 @@ class ScenarioNames:
         place = (self.spec.get("places") or {}).get(place_id) or {}
         return one_line(place.get("name") or _to_words(place_id))
 
-    def time_left(self, turn: int) -> str:
-        """Return the time until the horizon, such as `14 days` or `9 turns`; empty without a horizon."""
+    @cached_property
+    def _countdown(self) -> tuple[_Path, float] | None:
+        """The quantity that counts the turns down to the horizon, and its step; events can lower it too."""
+        horizon = self.spec.get("horizon") or 0
+        budget = self.spec.get("negativity_budget") or {}
+        steps = _by_path(budget.get("decay_per_turn") or {})
+        found = (path for path, step in steps.items() if horizon and self._start.get(path) == step * horizon)
+        return next(((path, steps[path]) for path in found if path in self._labels), None)
+
+    def time_left(self, turn: int, state: Mapping[str, Any]) -> str:
+        """Return the time that is left, such as `14 days` or `9 turns`; empty without a horizon.
+
+        Args:
+            turn: the number of turns that are played.
+            state: the state, whose countdown may be below the horizon.
+        """
         horizon = self.spec.get("horizon")
         if not isinstance(horizon, int | float) or turn >= horizon:
             return ""
         left = int(horizon) - turn
+        if self._countdown is not None:
+            path, step = self._countdown
+            left = min(left, max(math.ceil(dict(_numbers(state, ("state",))).get(path, 0) / step), 0))
         minutes = left * _duration_minutes((self.spec.get("clock") or {}).get("turn") or "")
         parts = []
         for unit, size in _UNIT_MINUTES:
@@ -185,7 +203,7 @@ class ScenarioNames:
         """Return the parts of the status line: the gauges and the time that is left."""
         return [
             *(gauge.describe(cells) for gauge in self.gauges(state)),
-            *filter(None, [self.time_left(turn)]),
+            *filter(None, [self.time_left(turn, state)]),
         ]
 
     def summarize(self, changes: Iterable[engine_pb2.Change]) -> ChangeSummary:

@@ -185,7 +185,7 @@ class StoryView:
             (gauge.name, gauge.bar(self._cells), gauge.amount, gauge.band)
             for gauge in self._names.gauges(game.state)
         )
-        time = "" if game.is_over else self._names.time_left(game.session.turn)
+        time = "" if game.is_over else self._names.time_left(game.session.turn, game.state)
         left = self.words.say("left", time=time) if time else ""
         self.note(self.words.say("turn_number", turn=game.session.turn, left=left))
 

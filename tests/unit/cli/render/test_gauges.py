@@ -110,7 +110,7 @@ def test_numbers_are_rounded_by_their_size(number: float, beside: float, text: s
     ],
 )
 def test_the_time_is_told_in_the_unit_of_the_clock(turn: int, clock: Any, left: str) -> None:
-    assert ScenarioNames({"horizon": 20, "clock": clock}).time_left(turn) == left
+    assert ScenarioNames({"horizon": 20, "clock": clock}).time_left(turn, {}) == left
 
 
 def test_changes_are_named_rounded_and_net() -> None:
@@ -153,3 +153,16 @@ def test_what_the_reader_learns_is_told_with_its_speaker() -> None:
 def test_no_path_is_shown() -> None:
     shown = parts(change('state["a b"].inner_part', 1, 3), change("not a path [", 1, 2), spec={})
     assert shown == ["Inner part +2"]
+
+
+def test_the_time_that_is_left_is_that_of_the_countdown() -> None:
+    spec = {
+        "horizon": 14,
+        "clock": {"turn": "PT8H"},
+        "state": {"time": 14, "a": 3},
+        "labels": {"state.time": {"name": "Time"}},
+        "negativity_budget": {"decay_per_turn": {"state.time": 1, "state.a": 1}},
+    }
+    names = ScenarioNames(spec)
+    assert names.time_left(2, {"time": 12, "a": 1}) == "4 days"
+    assert names.time_left(2, {"time": 9, "a": 1}) == "3 days"
