@@ -73,7 +73,7 @@ class _Casting:
     def __init__(self, reading: Reading, texts: Mapping[str, Any], *, quotes: bool) -> None:
         self._reading, self._texts = reading, texts
         goal = reading.goal.object if reading.goal else None
-        # What a pronoun means is a thing: an organisation is asked by its name.
+        # A pronoun means a thing. Only an organisation with its name can be won over.
         is_named = goal is not None and reading.goal is not None and goal.head in reading.goal.text
         is_asked = is_named and any(part.get("is_anyone") for part in texts["people"].values())
         aims = [
