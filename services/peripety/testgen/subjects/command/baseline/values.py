@@ -98,8 +98,14 @@ def _compile(pattern: str) -> re.Pattern[str] | None:
     return None
 
 
+def _parse(compiled: re.Pattern[str]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return parser.parse(compiled.pattern, compiled.flags & ~re.UNICODE)
+
+
 def _iterate_choices(compiled: re.Pattern[str]) -> Iterator[str]:
-    tree = parser.parse(compiled.pattern, compiled.flags & ~re.UNICODE)
+    tree = _parse(compiled)
     first = ""
     for is_full in (False, True):
         base = _Writer(is_full=is_full)
@@ -118,7 +124,7 @@ def _iterate_choices(compiled: re.Pattern[str]) -> Iterator[str]:
 
 def _iterate_beyond_bounds(compiled: re.Pattern[str]) -> Iterator[str]:
     """Yield texts with one repetition less than the least number of a part, or one more than the most."""
-    tree = parser.parse(compiled.pattern, compiled.flags & ~re.UNICODE)
+    tree = _parse(compiled)
     for is_full in (True, False):
         base = _Writer(is_full=is_full)
         base.write(tree)

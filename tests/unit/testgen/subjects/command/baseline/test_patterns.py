@@ -65,3 +65,9 @@ def test_the_most_repetitions_match_and_one_more_or_one_less_than_allowed_nearly
 
 def test_a_number_is_not_made_of_zeros() -> None:
     assert next(iterate_matches("^[0-9]{4}-[0-9]{2}$")) == "1111-11"
+
+
+def test_a_pattern_of_another_language_gives_no_warning(recwarn: pytest.WarningsRecorder) -> None:
+    # In JavaScript, the hyphens stand for themselves.
+    assert [*iterate_matches(r"[!--z]x"), *iterate_near_misses(r"[!--z]x")]
+    assert not [*recwarn]
