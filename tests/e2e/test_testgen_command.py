@@ -198,7 +198,7 @@ def test_ctrl_c_at_a_terminal_leaves_a_run_that_is_gone_on_with(tmp_path: Path) 
     words = ("testgen", "generate", "--file", str(RANGES / "task.md"), "--environment", str(RANGES))
     more = ("--max-rounds", "1", *COMMAND)
     with terminal([*PERIPETY, *words, *more], environment(tmp_path)) as at:
-        at.wait_for("● ", 120)
+        at.wait_for("○ ", 120)
         at.process.send_signal(signal.SIGINT)
         at.wait_for("continue with: peripety testgen resume ", 60)
         assert at.process.wait(60) == 130
