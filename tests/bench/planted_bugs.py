@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from hashlib import sha256
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -49,10 +49,10 @@ from peripety.testgen.types import TestCase
 from support.testgen.fake_run import ran
 from support.testgen.graded_tests.models import MODELS, GradedModel
 from support.testgen.graded_tests.orders import order_of
-from support.testgen.graded_tests.tasks import Task
+from support.testgen.graded_tests.tasks import HiddenTest, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from peripety.testgen.subjects.command.subject import CommandSubject
     from peripety.testgen.types import DraftTest
@@ -124,15 +124,49 @@ def measure_start(program: Program, bugs: Sequence[Bug], seconds: float) -> Json
     return {"shown": shown, "pinned": pinned}
 
 
+class _PlantedTask(Task):
+    """A task whose suite written by hand runs in forked processes, as for planted bugs."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program.name, program.task, program.original, program.hidden)
+        self._suite = PassingTests(program, [test.case for test in self.hidden])
+        self._killing: dict[str, set[str]] = {}
+
+    @cached_property
+    def _covered(self) -> Mapping[HiddenTest, frozenset[str]]:
+        modules = program_of(self._suite.program.original).modules
+        return {
+            test: frozenset(
+                f"line:/{modules[key].name}/{line}"
+                for key, lines in self._suite.lines_of(test.case).items()
+                for line in modules[key].statement_lines(lines)
+            )
+            for test in self.hidden
+        }
+
+    def reach(self, test: HiddenTest, wanted: Collection[str]) -> frozenset[str]:
+        """Return those of some mutants and targets that a hidden test kills or covers."""
+        program = program_of(self._suite.program.original)
+        killed = set()
+        for mutant_id in {*wanted} & program._mutants.keys():
+            if mutant_id not in self._killing:
+                key, inner = program._mutants[mutant_id]
+                module = program.modules[key]
+                bug = Bug(module.name, module.source_of(inner).decode(), mutant_id, by_hand=False)
+                failing = self._suite.failing(bug)
+                self._killing[mutant_id] = {one.test_id for one in failing if isinstance(one, TestCase)}
+            killed |= {mutant_id} if test.case.test_id in self._killing[mutant_id] else set()
+        return super().reach(test, {*wanted} - program._mutants.keys()) | killed
+
+
 def measure_authors(program: Program, bugs: Sequence[Bug], seconds: float) -> Json:
     """Return the figures of runs with scripted authors, each with the tests without a model."""
     subject = program.original
     own = program_of(subject)
-    kept = sorted(own._mutants, key=lambda one: sha256(one.encode()).digest())[:_AUTHOR_MUTANTS]
-    own._mutants = {one: place for one, place in own._mutants.items() if one in kept}
+    subject.mutants = [*own.iterate_mutants(0, _AUTHOR_MUTANTS)]
     floor = _floor(subject, seconds)
     subject.baseline_tests = lambda: iter(floor)  # type: ignore[method-assign] # of the same seconds
-    task = Task(program.name, program.task, subject, program.hidden)
+    task = _PlantedTask(program)
     figures = {}
     for author in AUTHORS:
         model = GradedModel(task, MODELS[author]).author
@@ -151,17 +185,19 @@ def measure_authors(program: Program, bugs: Sequence[Bug], seconds: float) -> Js
             only_dropped += bool(failing) and not failing & kept_ids
             only_not_counting += bool(failing & kept_ids) and not failing & counting
         usage = book.account.spent.usage
+        quality = book.stats.quality
+        assert quality is not None
         figures[author] = {
             "tests": len(suite),
             "counting": len(counting),
             "tokens": usage.input_tokens + usage.output_tokens,
+            "ended": book.stopped_by,
+            "mutants": [quality.mutation.killed, quality.mutation.survived] if quality.mutation else [],
             "found": found,
             "alone in dropped": only_dropped,
             "alone in not counting": only_not_counting,
         }
         if author == next(iter(AUTHORS)):
-            quality = book.stats.quality
-            assert quality is not None
             (lines,) = (one for one in quality.coverage if one.kind == "line")
             figures[author]["lines reported"] = 100 * lines.covered / lines.reachable
             counted = [test for test in suite if test.test_id in counting]

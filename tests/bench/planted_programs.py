@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -307,7 +308,8 @@ def _row(line: str) -> tuple[list[str], str]:
     if "<<" not in words:
         return words, ""
     place = words.index("<<")
-    return words[:place], words[place + 1].replace("\\n", "\n").replace("\\t", "\t")
+    signs = {"n": "\n", "t": "\t"}
+    return words[:place], re.sub(r"\\([nt\\])", lambda found: signs.get(found[1], "\\"), words[place + 1])
 
 
 def copy_programs() -> Path:
@@ -339,11 +341,12 @@ class PassingTests:
         tests: the tests.
 
     Attributes:
+        program: the program.
         tests: those that pass.
     """
 
     def __init__(self, program: Program, tests: Sequence[AnyTest]) -> None:
-        self._program = program
+        self.program = program
         results = program.survey(program.original, [input_of(test.body or {}) for test in tests])
         self._lines = {
             id(test): result.lines
@@ -352,21 +355,25 @@ class PassingTests:
         }
         self.tests = [test for test in tests if id(test) in self._lines]
 
+    def lines_of(self, test: AnyTest) -> Mapping[str, frozenset[int]]:
+        """Return the lines that a passing test executes, by the key of the file."""
+        return self._lines.get(id(test), {})
+
     def failing(self, bug: Bug) -> list[AnyTest]:
         """Return the tests that fail with a bug; only those are run that execute the changed function."""
         reaching = self._reaching(bug)
-        met = self._program.met(self._program.buggy(bug), reaching) if reaching else ()
+        met = self.program.met(self.program.buggy(bug), reaching) if reaching else ()
         return [test for test, is_met in zip(reaching, met, strict=True) if not is_met]
 
     def has_failing(self, bug: Bug) -> bool:
         """Return True if a test fails with a bug; the rest of the tests is then not run."""
         reaching = self._reaching(bug)
-        subject = self._program.buggy(bug) if reaching else None
+        subject = self.program.buggy(bug) if reaching else None
         parts = (reaching[start : start + _PART] for start in range(0, len(reaching), _PART))
-        return any(subject is not None and not all(self._program.met(subject, part)) for part in parts)
+        return any(subject is not None and not all(self.program.met(subject, part)) for part in parts)
 
     def _reaching(self, bug: Bug) -> list[AnyTest]:
-        place = self._program.place_of(bug)
+        place = self.program.place_of(bug)
         if place is None:
             return self.tests
         key, lines = place

@@ -334,6 +334,9 @@ class NumberedSubject:
             for part in self._parts
         ]
 
+    def further_mutants(self, known: int, count: int) -> Sequence[Mutant]:  # noqa: ARG002 - has none
+        return ()
+
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         return () if "parts" in body else (Finding("NO_PARTS", "/parts", "it is about nothing."),)
 
@@ -647,6 +650,9 @@ class ToySubject:
     @property
     def mutants(self) -> Sequence[Mutant]:
         return [Mutant(name, name, "", None, None, MutantOutcome.SURVIVED) for name in _MISTAKES]
+
+    def further_mutants(self, known: int, count: int) -> Sequence[Mutant]:  # noqa: ARG002 - has none
+        return ()
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         if isinstance(body.get("one"), int) and isinstance(body.get("other"), int):

@@ -15,7 +15,7 @@ from peripety.testgen.evaluation.duplicates import contradict, input_text
 from peripety.testgen.types import CaseVerdict, EvaluatedTest, SuiteQuality, TestStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from peripety.core.mutation_testing import Mutant
     from peripety.testgen.subjects.subject import RunResult, Subject, SubjectTarget
@@ -26,6 +26,11 @@ DEFAULT_REPETITIONS = 5
 """Default number of runs of a test."""
 
 _ENOUGH_KILLS = 3
+_ENOUGH_SURVIVORS = 20
+"""Number of survivors from which an author has enough to write tests for."""
+
+_FURTHER_MUTANTS = 60
+"""Number of mutants that are added at a time."""
 
 
 def evaluate_test(
@@ -195,6 +200,52 @@ class MeasuredSuite:
             self._equivalent |= self._subject.equivalent(new)
             self._compared.update(new)
         return tuple(self._mutants[one] for one in left if one not in self._equivalent)
+
+    def widen(self, has_time: Callable[[], bool]) -> Sequence[str]:
+        """Measure further mutants of the subject while few survive; return the ids of tests that kill them.
+
+        Tests that kill the most mutants are run first.
+
+        Args:
+            has_time: False after the time limit; mutants that not all tests were run on are then left out.
+        """
+        changed: dict[str, None] = {}
+        order = sorted(self._added, key=lambda one: -len(self._added[one].examined.kills))
+        while self._is_mutated and len(self.survivors) < _ENOUGH_SURVIVORS:
+            further = self._subject.further_mutants(len(self._mutants), _FURTHER_MUTANTS)
+            left = [one.mutant_id for one in further]
+            kills: dict[str, frozenset[str]] = {}
+            for test_id in order:
+                added = self._added[test_id]
+                if not left or not has_time():
+                    break
+                if added.examined.status is TestStatus.PASSED and added.detects_anything:
+                    kills[test_id] = self._subject.kills(added.test, left)
+                    left = [one for one in left if one not in kills[test_id]]
+            if not further or (left and not has_time()):
+                break
+            self._mutants |= {one.mutant_id: one for one in further}
+            for test_id, killed in kills.items():
+                if killed:
+                    self._add_kills(test_id, killed)
+                    changed[test_id] = None
+        return [*changed]
+
+    def know(self, mutant_ids: Collection[str]) -> None:
+        """Add the further mutants of an earlier measurement, before any test is added."""
+        unknown = {*mutant_ids}.difference(self._mutants) if self._is_mutated else frozenset[str]()
+        while unknown and (further := self._subject.further_mutants(len(self._mutants), _FURTHER_MUTANTS)):
+            self._mutants |= {one.mutant_id: one for one in further}
+            unknown = unknown.difference(self._mutants)
+
+    def _add_kills(self, test_id: str, killed: frozenset[str]) -> None:
+        added, verdict = self._added[test_id], self._verdicts[test_id]
+        examined = replace(added.examined, kills=added.examined.kills | killed)
+        new_kills = (*verdict.new_kills, *(one for one in self._mutants if one in killed))
+        self._added[test_id] = replace(added, examined=examined)
+        self._verdicts[test_id] = replace(verdict, examined=examined, counts=True, new_kills=new_kills)
+        self._killed |= killed
+        self._kill_counts.update(killed)
 
     @property
     def uncovered(self) -> tuple[SubjectTarget, ...]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,12 @@ class RunEvaluation:
         self._reported: dict[str, CaseVerdict] = {}
         self._tests = {event.test.test_id: event.test for event in events if isinstance(event, TestAdded)}
         self._earlier_runs = [event for event in events if isinstance(event, TestRan)]
+        self._earlier_survivors = {
+            mutant.mutant_id
+            for event in events
+            if isinstance(event, QualityMeasured) and event.quality.mutation is not None
+            for mutant in event.quality.mutation.survivors
+        }
 
     async def evaluate(self, test: TestCase) -> list[GenerationEvent]:
         """Run a test; return its result, and changed results of other tests."""
@@ -72,6 +79,21 @@ class RunEvaluation:
     async def measure(self) -> QualityMeasured:
         """Measure all tests that were run."""
         return QualityMeasured(await self._worker.run(lambda: self._measured_suite.quality))
+
+    async def widen(self, seconds: float) -> list[GenerationEvent]:
+        """Measure further mutants while few survive; return the changed results of tests.
+
+        Args:
+            seconds: the limit of the time for it, about.
+        """
+        return await self._worker.run(self._widen, seconds)
+
+    def _widen(self, seconds: float) -> list[GenerationEvent]:
+        until = time.monotonic() + seconds
+        return [
+            self._make_test_ran(test_id)
+            for test_id in self._measured_suite.widen(lambda: time.monotonic() < until)
+        ]
 
     async def find_gaps(self) -> SuiteGaps:
         """Return the gaps of the tests."""
@@ -102,12 +124,12 @@ class RunEvaluation:
         """The measured suite, computed on first use; this takes time."""
         if self._suite is None:
             self._suite = MeasuredSuite(self._subject, mutation=self._mutation)
-            for event in self._earlier_runs:
-                # A verdict is reported again if a later test changes it; the results of running it stay the
-                # same.
-                if event.test_id not in self._reported:
-                    self._suite.add(self._tests[event.test_id], event.verdict.examined)
-                self._reported[event.test_id] = event.verdict
+            # A verdict is reported again if a later test changes it, or if it kills a further mutant.
+            self._reported = {event.test_id: event.verdict for event in self._earlier_runs}
+            killed = (verdict.examined.kills for verdict in self._reported.values())
+            self._suite.know(self._earlier_survivors.union(*killed))
+            for test_id, verdict in self._reported.items():
+                self._suite.add(self._tests[test_id], verdict.examined)
         return self._suite
 
     def _evaluate(self, test: TestCase) -> list[GenerationEvent]:

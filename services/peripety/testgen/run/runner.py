@@ -82,6 +82,9 @@ class EventSink(Protocol):
 
 T = TypeVar("T")
 
+_WIDENING_SHARE = 0.05
+"""Share of the time that is left, for measuring further mutants after a round."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -126,7 +129,9 @@ class GenerationRunner:
         now = asyncio.get_running_loop().time
         # Without a model, rules write tests of scenarios and policies, and none of programs.
         is_program = subject is not None and subject.kind is SubjectKind.COMMAND
-        is_authored = not (is_program and model is not None and model.provider == ProviderName.OFFLINE.value)
+        self._is_authored = is_authored = not (
+            is_program and model is not None and model.provider == ProviderName.OFFLINE.value
+        )
         self._budget = RunBudget(
             order, account, now, is_measured=subject is not None, is_authored=is_authored
         )
@@ -290,6 +295,9 @@ class GenerationRunner:
             await self._record(GenerationProgressed(self._state.phase, self._state.category, 0, status))
         for test in waiting:
             await self._record(*await self._within_time(self._evaluation.evaluate(test)))
+        if self._is_authored and self._limit is None:
+            seconds = self._budget.seconds_left * _WIDENING_SHARE
+            await self._record(*await self._within_time(self._evaluation.widen(seconds)))
         await self._record(await self._within_time(self._evaluation.measure()))
 
     async def _reflect(self, categories: Iterable[str | None]) -> None:

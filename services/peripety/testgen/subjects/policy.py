@@ -113,6 +113,10 @@ class PolicySubject:
         """Mutants of the rules."""
         return tuple(to_report((), MutantRun(mutation, 0, None)) for mutation in self._mutations.values())
 
+    def further_mutants(self, known: int, count: int) -> Sequence[Mutant]:  # noqa: ARG002 - of programs
+        """Return none: all mutants are measured."""
+        return ()
+
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         """Return invalid requests, and arguments that the tool rejects."""
         return _BODY_FORM.validate_body(body) or [*self._request_problems(body)]

@@ -192,7 +192,16 @@ class Subject(Protocol):
 
     @property
     def mutants(self) -> Sequence[Mutant]:
-        """All mutants, in a stable order, each with the outcome SURVIVED."""
+        """The mutants to measure first, in a stable order, each with the outcome SURVIVED."""
+        ...
+
+    def further_mutants(self, known: int, count: int) -> Sequence[Mutant]:
+        """Return mutants that are worth measuring when nearly all others are detected.
+
+        Args:
+            known: the number of mutants that are known.
+            count: the maximum number to return.
+        """
         ...
 
     @property

@@ -43,8 +43,7 @@ class InProcess(CommandSubject):
         super().__init__([sys.executable, "-S", name], directory)
         self._name = name
         self._source = (directory / name).read_bytes()
-        module = PythonModule(name, self._source)
-        self._sources = {one.mutant_id: module.source_of(one.mutant_id) for one in self.mutants}
+        self._source_of = cache(PythonModule(name, self._source).source_of)
 
     def _run_command(self, body: Mapping[str, Any]) -> ProcessOutput:
         return self._ran(body, self._source)
@@ -55,7 +54,7 @@ class InProcess(CommandSubject):
         mutant_ids: Sequence[str],
     ) -> Iterator[tuple[str | None, ProcessOutput]]:
         for mutant_id in mutant_ids:
-            yield mutant_id, self._ran(body, self._sources[mutant_id])
+            yield mutant_id, self._ran(body, self._source_of(mutant_id))
 
     def _executed_lines(self, body: Mapping[str, Any]) -> Mapping[str, frozenset[int]]:
         lines: set[int] = set()

@@ -138,10 +138,11 @@ class GradedModel:
         wanted = set() if self.grade.is_lazy else _listed(said)
         chosen: list[HiddenTest] = []
         while left and len(chosen) < count:
-            best = max(left, key=lambda test: len(self.task.reach[test] & wanted))
-            if not self.task.reach[best] & wanted:
+            best = max(left, key=lambda test: len(self.task.reach(test, wanted)))
+            reached = self.task.reach(best, wanted)
+            if not reached:
                 break
-            wanted -= self.task.reach[best]
+            wanted -= reached
             chosen.append(best)
             left.remove(best)
         category = said.get("category")
@@ -167,7 +168,7 @@ class GradedModel:
         next_ones = self._chosen(said, _MOST_RECOMMENDED)
         wanted = _listed(said)
         if wanted:
-            next_ones = [test for test in next_ones if self.task.reach[test] & wanted]
+            next_ones = [test for test in next_ones if self.task.reach(test, wanted)]
         return {
             "text": "Some of it is tested.",
             "nothing_missing": not next_ones,

@@ -27,7 +27,7 @@ class Remembering:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._ran: dict[str, RunResult] = {}
-        self._kills: dict[str, frozenset[str]] = {}
+        self._kills: dict[str, dict[str, bool]] = {}
         self._same: dict[str, bool] = {}
         self._floor: list[DraftTest] | None = None
 
@@ -58,6 +58,9 @@ class Remembering:
     @property
     def mutants(self) -> Sequence[Mutant]:
         return self._subject.mutants
+
+    def further_mutants(self, known: int, count: int) -> Sequence[Mutant]:
+        return self._subject.further_mutants(known, count)
 
     @property
     def unmeasured_lines(self) -> Mapping[str, int]:
@@ -94,16 +97,18 @@ class Remembering:
         return self.run(test)
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
-        key = _key(test)
-        if key not in self._kills:
-            every = [mutant.mutant_id for mutant in self.mutants]
-            self._kills[key] = self._subject.kills(test, every)
-        return self._kills[key] & {*among}
+        found = self._kills.setdefault(_key(test), {})
+        new = [one for one in among if one not in found]
+        killed = self._subject.kills(test, new) if new else frozenset[str]()
+        found.update((one, one in killed) for one in new)
+        return frozenset(one for one in among if found[one])
 
     @property
     def killed(self) -> frozenset[str]:
         """Mutants killed by any test checked so far."""
-        return frozenset[str]().union(*self._kills.values())
+        return frozenset(
+            one for found in self._kills.values() for one, is_killed in found.items() if is_killed
+        )
 
     def equivalent(self, among: Collection[str]) -> frozenset[str]:
         new = [one for one in among if one not in self._same]

@@ -11,7 +11,7 @@ from peripety.testgen.types import TestCase, TestStatus
 from support.testgen.graded_tests.remembering import Remembering
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from peripety.testgen.subjects.subject import Subject
 
@@ -70,11 +70,19 @@ class Task:
         return frozenset(every) - self.subject.equivalent(every)
 
     @cached_property
-    def reach(self) -> Mapping[HiddenTest, frozenset[str]]:
-        """Ids of the mutants and targets that each hidden test kills or covers."""
-        return {
-            test: self.subject.ran(test.case).covered | self.killed([test.case]) for test in self._checked()
-        }
+    def _targets(self) -> frozenset[str]:
+        return frozenset(target.target_id for target in self.subject.targets)
+
+    @cached_property
+    def _covered(self) -> Mapping[HiddenTest, frozenset[str]]:
+        return {test: self.subject.ran(test.case).covered for test in self._checked()}
+
+    def reach(self, test: HiddenTest, wanted: Collection[str]) -> frozenset[str]:
+        """Return those of some mutants and targets that a hidden test kills or covers."""
+        targets = self._targets.intersection(wanted)
+        among = frozenset(wanted) - targets
+        killed = self.subject.kills(test.case, among) if among else frozenset[str]()
+        return (self._covered[test] & targets) | killed
 
     def killed(self, tests: Sequence[TestCase]) -> frozenset[str]:
         """The mutants that some tests kill, of which each holds."""

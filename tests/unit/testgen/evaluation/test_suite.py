@@ -17,6 +17,7 @@ from support.testgen.fake_run import ToySubject, toy_test
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from peripety.core.mutation_testing import Mutant
     from peripety.testgen.subjects.subject import RunResult
     from peripety.testgen.types import CaseVerdict
 
@@ -188,6 +189,54 @@ def test_a_mutant_that_three_tests_kill_is_not_run_again() -> None:
         killed |= examined.kills
     assert killed
     assert {*suite.unsettled_mutants} == everything - killed
+
+
+class Deep(ToySubject):
+    """Toy subject with further mutants beyond a sample of two."""
+
+    @property
+    def mutants(self) -> Sequence[Mutant]:
+        return super().mutants[:2]
+
+    def further_mutants(self, known: int, count: int) -> Sequence[Mutant]:
+        return super().mutants[known : known + min(count, 3)]
+
+
+def test_further_mutants_are_measured_while_few_survive() -> None:
+    suite = Suite(Deep())
+    suite.see(toy_test("t1", 1, 2, 3))
+    suite.see(toy_test("t2", 9, 9, 10))
+    assert not suite.survivors
+    assert {*suite.widen(lambda: True)} == {"t1", "t2"}
+    assert not suite.widen(lambda: True)
+    whole = Suite()
+    for test in (toy_test("t1", 1, 2, 3), toy_test("t2", 9, 9, 10)):
+        whole.see(test)
+    assert suite.quality == whole.quality
+    own, other = (
+        {one for name in ("t1", "t2") for one in seen.verdict(name).new_kills} for seen in (suite, whole)
+    )
+    assert own == other
+
+
+def test_without_time_no_further_mutant_counts() -> None:
+    suite = Suite(Deep())
+    suite.see(toy_test("t1", 1, 2, 3))
+    before = suite.quality
+    assert not suite.widen(lambda: False)
+    assert suite.quality == before
+
+
+def test_the_further_mutants_of_an_earlier_measurement_are_known_again() -> None:
+    earlier = Suite(Deep())
+    earlier.see(toy_test("t1", 1, 2, 3))
+    earlier.widen(lambda: True)
+    mutation = earlier.quality.mutation
+    assert mutation is not None
+    later = Suite(Deep())
+    later.know({one.mutant_id for one in mutation.survivors} | earlier.verdict("t1").examined.kills)
+    later.add(toy_test("t1", 1, 2, 3), earlier.verdict("t1").examined)
+    assert later.quality == earlier.quality
 
 
 def test_a_correction_does_not_contradict_the_test_that_it_replaces() -> None:

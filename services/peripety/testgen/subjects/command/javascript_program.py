@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.core.mutation_testing import Mutant, MutantOutcome
 from peripety.testgen.subjects.command.baseline.expectations import iterate_documented_commands
 from peripety.testgen.subjects.command.python_program import MAX_SLOWDOWN, SurveyedCall
-from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, MutantRuns, sample_mutants
+from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, MutantRuns, order_mutants
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -285,10 +285,13 @@ class JavaScriptProgram:
                 place = f"{one['file']}:{one['line']}:{one['column']}:{_to_snake_case(one['operator'])}"
                 seen[place] += 1
                 mutants[f"{place}:{seen[place]}" if seen[place] > 1 else place] = one
-        kept = sample_mutants(mutants)
-        return _InstrumentedFiles(
-            found.get("files", {}), {one: mutant for one, mutant in mutants.items() if one in kept}
-        )
+        return _InstrumentedFiles(found.get("files", {}), mutants)
+
+    @cached_property
+    def _mutant_order(self) -> Sequence[str]:
+        """The mutants in the order in which they are worth measuring."""
+        mutants = self._instrumented.mutants
+        return order_mutants({one: (mutant["file"], 0, mutant["line"]) for one, mutant in mutants.items()})
 
     def _sample_files(self) -> list[str]:
         """Return the files to mutate, in order: those in the directory, up to a size of all together."""
@@ -301,9 +304,17 @@ class JavaScriptProgram:
                 kept.add(path)
         return [path for path in own if path in kept]
 
-    def iterate_mutants(self) -> Iterator[Mutant]:
-        """Yield the mutants in the order of the files; a deterministic sample if there are too many."""
+    def iterate_mutants(self, start: int, count: int) -> Iterator[Mutant]:
+        """Yield mutants in the order of the files.
+
+        Args:
+            start: the number of mutants to skip, of those that are most worth measuring.
+            count: the maximum number of mutants.
+        """
+        chosen = frozenset(self._mutant_order[start : start + count])
         for mutant_id, mutant in self._instrumented.mutants.items():
+            if mutant_id not in chosen:
+                continue
             before, after = (json.dumps(mutant[name]).encode() for name in ("before", "after"))
             path = f"/{mutant['file']}/{mutant['line']}"
             operator = _to_snake_case(mutant["operator"])
@@ -319,11 +330,11 @@ class JavaScriptProgram:
         among: Collection[str],
     ) -> list[str]:
         """Return the given mutants in statements that a run executes; all of them for unknown lines."""
+        mutants = self._instrumented.mutants
         return [
             mutant_id
-            for mutant_id, mutant in self._instrumented.mutants.items()
-            if mutant_id in among
-            and (lines is None or mutant["statement"] in {None, *lines.get(mutant["file"], ())})
+            for mutant_id, mutant in ((one, mutants[one]) for one in among if one in mutants)
+            if lines is None or mutant["statement"] in {None, *lines.get(mutant["file"], ())}
         ]
 
     def run_mutants(

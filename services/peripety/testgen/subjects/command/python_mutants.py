@@ -26,7 +26,7 @@ from peripety.core.mutation_testing import Mutant, MutantOutcome
 from peripety.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import CodeType
 
 
@@ -313,6 +313,20 @@ class PythonModule:
         A run that reaches the statement covers at least one of them.
         """
         return self._changes[mutant_id].place.lines
+
+    def place_of(self, mutant_id: str) -> tuple[int, int]:
+        """Return the first line of the innermost function around a mutant, 0 outside of one, and its line."""
+        line = self._changes[mutant_id].place.position[0]
+        return max((first for first, last in self._functions if first <= line <= last), default=0), line
+
+    @cached_property
+    def _functions(self) -> Sequence[tuple[int, int]]:
+        """The first and the last lines of the functions."""
+        return [
+            (node.lineno, node.end_lineno or node.lineno)
+            for node in ast.walk(self._tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
 
     def source_of(self, mutant_id: str) -> bytes:
         """Return the source of a mutant; this takes time for a long program."""

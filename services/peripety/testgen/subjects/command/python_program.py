@@ -26,7 +26,7 @@ import coverage
 from peripety.errors import InvalidArgumentError
 from peripety.testgen.subjects.command import function_survey, probe, survey
 from peripety.testgen.subjects.command.python_mutants import PythonModule
-from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, MAX_ATTEMPTS, MutantRuns, sample_mutants
+from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, MAX_ATTEMPTS, MutantRuns, order_mutants
 from peripety.testgen.subjects.grpc_service import calls
 from peripety.testgen.subjects.http_service import exchange
 
@@ -285,7 +285,7 @@ class PythonProgram:
         self.modules: dict[str, PythonModule] = {}
         for key, name, source in found.get("files", ()):
             self._add_module(key, name, base64.b64decode(source))
-        self._mutants = self._sample_mutants()
+        self._mutants = self._find_mutants()
         self._traced: dict[ProgramInput, _TracedRun | None] = {}
         self._mutant_runs = MutantRuns(timeout_seconds)
 
@@ -297,17 +297,22 @@ class PythonProgram:
             if key == self._entry:
                 raise
 
-    def _sample_mutants(self, left_out: Mapping[str, frozenset[int]] = {}) -> dict[str, tuple[str, str]]:
-        """Return the key of the file and the id in it by the id of the mutant, at most the maximum number."""
-        places = {
+    def _find_mutants(self, left_out: Mapping[str, frozenset[int]] = {}) -> dict[str, tuple[str, str]]:
+        """Return the key of the file and the id in it by the id of the mutant, in the order of the files."""
+        return {
             # The ids of a program with one file are those of the file.
             inner if key == self._entry else f"{module.name}:{inner}": (key, inner)
             for key, module in self.modules.items()
             for inner in module.mutant_ids
             if left_out.get(key, frozenset()).isdisjoint(module.lines_of(inner))
         }
-        kept = sample_mutants(places)
-        return {one: place for one, place in places.items() if one in kept}
+
+    @cached_property
+    def _mutant_order(self) -> Sequence[str]:
+        """The mutants in the order in which they are worth measuring."""
+        return order_mutants(
+            {one: (key, *self.modules[key].place_of(inner)) for one, (key, inner) in self._mutants.items()}
+        )
 
     @property
     def is_limited(self) -> bool:
@@ -333,12 +338,19 @@ class PythonProgram:
 
     def leave_out(self, given: ProgramInput) -> None:
         """Leave out the mutants of statements that a run executes, such as the start of a service."""
-        self._mutants = self._sample_mutants(self.executed_lines(given) or {})
+        self._mutants = self._find_mutants(self.executed_lines(given) or {})
 
-    def iterate_mutants(self) -> Iterator[Mutant]:
-        """Yield the mutants in the order of the files; a deterministic sample if there are too many."""
+    def iterate_mutants(self, start: int, count: int) -> Iterator[Mutant]:
+        """Yield mutants in the order of the files.
+
+        Args:
+            start: the number of mutants to skip, of those that are most worth measuring.
+            count: the maximum number of mutants.
+        """
+        chosen = frozenset(self._mutant_order[start : start + count])
         for mutant_id, (key, inner) in self._mutants.items():
-            yield replace(self.modules[key].mutant(inner), mutant_id=mutant_id)
+            if mutant_id in chosen:
+                yield replace(self.modules[key].mutant(inner), mutant_id=mutant_id)
 
     def is_equivalent(self, mutant_id: str) -> bool:
         """Return True if a mutant compiles to identical bytecode."""
@@ -444,13 +456,11 @@ class PythonProgram:
         among: Collection[str],
     ) -> list[str]:
         """Return the given mutants in statements that a run executes; all of them for unknown lines."""
+        places = {one: self._mutants[one] for one in among if one in self._mutants}
         return [
             mutant_id
-            for mutant_id, (key, inner) in self._mutants.items()
-            if mutant_id in among
-            and (
-                lines is None or not lines.get(key, frozenset()).isdisjoint(self.modules[key].lines_of(inner))
-            )
+            for mutant_id, (key, inner) in places.items()
+            if lines is None or not lines.get(key, frozenset()).isdisjoint(self.modules[key].lines_of(inner))
         ]
 
     def run_mutants(
@@ -577,7 +587,7 @@ def run_python_call(started: ProgramCommand, sandbox: Sandbox, given: ProgramInp
 
 _NO_LINES = frozenset[int]()
 _MAX_REPORT_BYTES = 1 << 28
-_MAX_TRACED_RUNS = 256
+_MAX_TRACED_RUNS = 1_024
 _FUNCTION_SECONDS = 30.0
 _STEP_SECONDS = 15.0
 """Time limit of each step of the survey of functions, whose processor time is limited as well."""

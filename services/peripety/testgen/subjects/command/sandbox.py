@@ -34,7 +34,7 @@ from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.testgen.subjects.command import fence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 MAX_DIRECTORY_BYTES = 16 * 1024 * 1024
@@ -238,10 +238,25 @@ _MAX_MUTANT_WAIT = 20.0
 _TIMED_OUT = ProcessOutput(None, b"", b"")
 
 
-def sample_mutants(mutant_ids: Iterable[str]) -> frozenset[str]:
-    """Return at most the maximum number of mutants of a program, always the same ones."""
-    by_chance = sorted(mutant_ids, key=lambda one: sha256(one.encode()).digest())
-    return frozenset(by_chance[:MAX_PROGRAM_MUTANTS])
+def order_mutants(places: Mapping[str, tuple[str, int, int]]) -> list[str]:
+    """Return the mutants of a program, the ones to measure first at the beginning; always the same order.
+
+    One of each function comes first, then one of each further line, then a second one of each line. A changed
+    text comes after the other mutants of its line, because most tests of the line detect it.
+
+    Args:
+        places: the file, the first line of the function, and the line of each mutant by its id.
+    """
+    by_chance = sorted(places, key=lambda one: ("change_text" in one, sha256(one.encode()).digest()))
+    in_function, in_line = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
+    ranks: dict[str, tuple[bool, int, bytes]] = {}
+    for mutant_id in by_chance:
+        file, function, line = places[mutant_id]
+        is_first = not in_function[file, function]
+        ranks[mutant_id] = (not is_first, in_line[file, line], sha256(mutant_id.encode()).digest())
+        in_function[file, function] += 1
+        in_line[file, line] += 1
+    return sorted(ranks, key=ranks.__getitem__)
 
 
 class MutantRuns:

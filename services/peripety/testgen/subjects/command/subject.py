@@ -39,7 +39,7 @@ from peripety.testgen.subjects.command.python_program import (
     parse_command,
     run_python_call,
 )
-from peripety.testgen.subjects.command.sandbox import Sandbox
+from peripety.testgen.subjects.command.sandbox import MAX_PROGRAM_MUTANTS, Sandbox
 from peripety.testgen.subjects.subject import NO_LINES, BodySchema, RunResult, SubjectKind, SubjectTarget
 from peripety.testgen.types import DraftTest, TaskContext, TestStatus
 
@@ -323,8 +323,15 @@ class CommandSubject:
 
     @cached_property
     def mutants(self) -> Sequence[Mutant]:
-        """Mutants of the measured files."""
-        return () if self._measured is None else (*self._measured.iterate_mutants(),)
+        """Mutants of the measured files; a sample if there are too many."""
+        return self._read_mutants(0, MAX_PROGRAM_MUTANTS)
+
+    def further_mutants(self, known: int, count: int) -> Sequence[Mutant]:
+        """Return mutants beyond the sample."""
+        return self._read_mutants(known, count)
+
+    def _read_mutants(self, start: int, count: int) -> Sequence[Mutant]:
+        return () if self._measured is None else (*self._measured.iterate_mutants(start, count),)
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         """Return arguments that cannot be passed to a process, and a call without a program."""

@@ -127,6 +127,10 @@ class ScenarioSubject:
         """Mutants of the document that are valid."""
         return self._mutants.mutants
 
+    def further_mutants(self, known: int, count: int) -> Sequence[Mutant]:  # noqa: ARG002 - of programs
+        """Return none: all mutants are measured."""
+        return ()
+
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         """Return unknown or too many actions, and expectations that are not JSONLogic."""
         return _BODY_FORM.validate_body(body) or [*self._body_problems(body)]

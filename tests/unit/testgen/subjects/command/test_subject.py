@@ -10,7 +10,7 @@ import pytest
 from peripety.core.mutation_testing import MutantOutcome
 from peripety.errors import InvalidArgumentError
 from peripety.testgen.subjects.command.python_mutants import PythonModule
-from peripety.testgen.subjects.command.sandbox import MAX_PROGRAM_MUTANTS
+from peripety.testgen.subjects.command.sandbox import MAX_PROGRAM_MUTANTS, order_mutants
 from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.types import TestCase, TestStatus
 
@@ -250,6 +250,30 @@ def test_of_a_long_program_a_sample_is_taken_that_its_text_decides(tmp_path: Pat
     assert len(one) == MAX_PROGRAM_MUTANTS
     assert one == other
     assert {mutant.path.split("/")[1] for mutant in one} == {"p.py", "q.py"}
+
+
+def test_each_function_and_each_line_has_a_mutant_before_any_has_two() -> None:
+    lines = [f"{name}:{line}:{number}" for name, line in ("a2", "a3", "b6", "b7") for number in range(9)]
+    texts = [f"change_text:b:9:{number}" for number in range(2)]
+    places = {one: ("p.py", ord(one[0]), int(one.split(":")[1])) for one in lines}
+    places |= {one: ("p.py", ord("b"), 7) for one in texts}
+    order = order_mutants(places)
+    assert {*order} == places.keys()
+    assert {places[one][1] for one in order[:2]} == {ord("a"), ord("b")}
+    assert len({places[one] for one in order[:4]}) == 4
+    assert len({places[one] for one in order[4:8]}) == 4
+    assert {*order[-2:]} == {*texts}
+
+
+def test_beyond_a_sample_there_are_further_mutants(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("".join(f"p{number} = {number} + 1\n" for number in range(100)))
+    subject = CommandSubject([sys.executable, "p.py"], tmp_path)
+    known = {one.mutant_id for one in subject.mutants}
+    assert len({one.path for one in subject.mutants}) == 100
+    further = {one.mutant_id for one in subject.further_mutants(len(known), 50)}
+    assert len(further) == 50
+    assert not further & known
+    assert not subject.further_mutants(10_000, 50)
 
 
 def test_the_text_of_a_mutant_is_written_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
