@@ -601,8 +601,9 @@ def _called(place: int, function: Any, *arguments: Any, **options: Any) -> Any:
     result = function(*arguments, **options)
     with suppress(Exception):
         owner = getattr(function, "__self__", None)
-        if isinstance(owner, re.Pattern) and len(_patterns) < _MAX_PATTERNS:
-            _patterns[*_call_places[place], _text_of_pattern(owner)[:_MAX_PATTERN]] = None
+        used = owner if isinstance(owner, re.Pattern) else _pattern_of(function, arguments, options)
+        if used is not None and len(_patterns) < _MAX_PATTERNS:
+            _patterns[*_call_places[place], _text_of_pattern(used)[:_MAX_PATTERN]] = None
         fact = _kind_of(result)
         if isinstance(result, str):
             given = (owner, *arguments)
@@ -611,6 +612,14 @@ def _called(place: int, function: Any, *arguments: Any, **options: Any) -> Any:
                 fact += str(min(owner.count(arguments[0]), 2))
         _note(place, fact)
     return result
+
+
+def _pattern_of(function: Any, arguments: Any, options: Any) -> Any:
+    """Return the regular expression that a function of the standard library is called with; else None."""
+    if getattr(function, "__module__", "") != "re" or not arguments or function.__name__ == "escape":
+        return None
+    pattern = arguments[0]
+    return re.compile(pattern, options.get("flags", 0)) if isinstance(pattern, str) else pattern
 
 
 def _value(place: int, value: Any) -> Any:

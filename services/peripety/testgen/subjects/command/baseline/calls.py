@@ -17,6 +17,7 @@ import re
 import zlib
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations, islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,11 @@ class Parameter:
     is_many: bool = False
     has_choices: bool = False
     is_text: bool = True
+
+    def words_at(self, row: int) -> tuple[str, ...]:
+        """Return the words of an option with its value at a row, and the next values if it takes several."""
+        values = self.values or ("ab",)
+        return self.flag, *(values[min(row + place, len(values) - 1)] for place in range(self.count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +242,11 @@ _MAX_CHOICES = 40
 _MAX_COMBINATIONS = 240
 
 
-@dataclass(frozen=True, slots=True)
+_GOAL_NUMBER = re.compile(r"^(match|near miss) \d+|\s\d+$")
+"""The part of a goal that differs between the values of one expression, or of one statement."""
+
+
+@dataclass(frozen=True)
 class CandidateCall:
     """A candidate call.
 
@@ -252,9 +262,9 @@ class CandidateCall:
     goal: str = ""
     result: SurveyedCall | None = None
 
-    @property
-    def features(self) -> frozenset[int]:
-        """The facts that it shows, with its goal and its output as further ones."""
+    @cached_property
+    def outer_features(self) -> frozenset[int]:
+        """Its goal, the source of its goal, such as a regular expression, and its output."""
         if self.result is None:
             return frozenset()
         code, output = self.result.exit_code, self.result.stdout
@@ -262,8 +272,15 @@ class CandidateCall:
         is_exception = code != 0 and self.given.call is not None
         fact = output.partition(b":")[0] if is_exception else output
         shown = f"{self.command} {code} {fact[:200]!r}"
-        own = {zlib.crc32(f"{self.command} {self.goal}".encode())} if self.goal else set()
-        return self.result.features | own | {zlib.crc32(shown.encode())}
+        goals = {self.goal, _GOAL_NUMBER.sub(r"\1", self.goal)} - {""}
+        return frozenset(
+            zlib.crc32(one.encode()) for one in (shown, *(f"{self.command} {one}" for one in goals))
+        )
+
+    @property
+    def features(self) -> frozenset[int]:
+        """The facts that it shows, with those of its goal and its output."""
+        return frozenset() if self.result is None else self.result.features | self.outer_features
 
     def depends_on_changes(self, program: PythonProgram | JavaScriptProgram) -> bool:
         """Return True if it depends on the changed lines of a program; True if whole files are measured."""
@@ -398,7 +415,7 @@ class CandidateCalls:
     def _seed_calls(self, form: CommandForm) -> Iterator[_Call]:
         """Yield calls with usual values: of the documentation, of each type, and too few or too many."""
         required = [one for one in form.options if one.is_required and not one.is_flag]
-        options = tuple(part for one in required for part in (one.flag, one.values[0]))
+        options = tuple(part for one in required for part in one.words_at(0))
         for given in self._documented.get(form.path, ())[:_MAX_SEEDS]:
             yield _Call(form, given, options)
         if form.is_filter:
@@ -447,8 +464,11 @@ class CandidateCalls:
                 yield replace(base, arguments=_with(base.arguments, place, text)), ""
         for option in form.options:
             limit = _MAX_CHOICES if option.has_choices else _MAX_OPTION_VALUES
-            for text in () if option.is_flag else option.values[:limit]:
-                yield replace(base, options=(*base.options, option.flag, text)), ""
+            for row in () if option.is_flag else range(min(limit, len(option.values))):
+                words = option.words_at(row)
+                yield replace(base, options=(*base.options, *words)), ""
+                if not option.has_choices:
+                    yield from _calls_around(form, base, words)
         for value in self._relevant_values(reached):
             yield from _calls_with(form, base, value)
 
@@ -481,16 +501,22 @@ class CandidateCalls:
         ]
         flags: list[tuple[str, ...]] = [(one.flag,) for one in form.options if one.is_flag]
         for option in form.options:
-            limit = _MAX_COMBINED if option.has_choices else 1
-            flags += [] if option.is_flag else [(option.flag, text) for text in option.values[:limit]]
+            limit = min(_MAX_COMBINED if option.has_choices else 1, len(option.values))
+            flags += [] if option.is_flag else [option.words_at(row) for row in range(limit)]
         limit = max(2 * _MAX_COMBINED, _MAX_COMBINATIONS // max(len(self._forms) * len(flags), 1))
         best = [own[index][0] for index in islice(choose([result for _, result in own]), limit)]
         if len(base.arguments) > 1:
             calls = (*best, *(call for call, _ in own))
-            texts = [*dict.fromkeys(text for call in calls for text in call.arguments)][: 2 * _MAX_COMBINED]
-            for one in texts:
-                for other in texts:
-                    yield replace(base, arguments=(one, other, *base.arguments[2:])), ""
+            # Arguments of one place first: the second one may be of another kind than the first one.
+            firsts, seconds = (
+                [*dict.fromkeys(call.arguments[place] for call in calls if len(call.arguments) > place)]
+                for place in (0, 1)
+            )
+            mixed = [*dict.fromkeys(text for call in calls for text in call.arguments)]
+            for ones, others in ((firsts, seconds), (mixed, mixed)):
+                for one in ones[: 2 * _MAX_COMBINED]:
+                    for other in others[: 2 * _MAX_COMBINED]:
+                        yield replace(base, arguments=(one, other, *base.arguments[2:])), ""
         for call in (base, *best):
             for words in flags:
                 if words[0] not in call.options:
@@ -552,7 +578,22 @@ def _calls_with(form: CommandForm, base: _Call, value: SourceValue) -> Iterator[
     for option in form.options:
         is_allowed = value.is_number or not option.is_number
         if not option.is_flag and not option.has_choices and is_allowed:
-            yield replace(base, options=(*base.options, option.flag, value.text)), ""
+            words = (option.flag, *[value.text] * option.count)
+            yield replace(base, options=(*base.options, *words)), ""
+
+
+def _calls_around(form: CommandForm, base: _Call, words: tuple[str, ...]) -> Iterator[tuple[_Call, str]]:
+    """Yield calls with an option whose arguments are the numbers of the option and their neighbours."""
+    numbers = [int(word) for word in words[1:] if word.removeprefix("-").isdecimal()]
+    around = [*dict.fromkeys(str(number + step) for number in numbers for step in (0, 1, -1))]
+    changed = replace(base, options=(*base.options, *words))
+    if form.arguments and form.arguments[-1].is_many:
+        first = base.arguments[: len(form.arguments) - 1]
+        if around:
+            yield replace(changed, arguments=(*first, *around)), ""
+    elif base.arguments and form.arguments and not form.arguments[0].has_choices:
+        for text in around:
+            yield replace(changed, arguments=_with(base.arguments, 0, text)), ""
 
 
 def iterate_word_edits(text: str, letters: Sequence[str]) -> Iterator[str]:
@@ -597,20 +638,30 @@ def _with(arguments: tuple[str, ...], place: int, text: str) -> tuple[str, ...]:
 def choose(candidates: Sequence[CandidateCall]) -> Iterator[int]:
     """Yield the indices of candidates, each with the most features that no earlier one shows.
 
-    Candidates that show nothing new are left out.
+    A fact about the run counts twice as much as a goal or an output. Candidates that show nothing new are
+    left out.
     """
-    left = {index: one.features for index, one in enumerate(candidates) if one.result is not None}
-    bounds = {index: len(features) for index, features in left.items()}
+    left = {
+        index: (one.result.features, one.outer_features)
+        for index, one in enumerate(candidates)
+        if one.result is not None
+    }
     shown: set[int] = set()
+
+    def gain_of(index: int) -> int:
+        inner, outer = left[index]
+        return 2 * len(inner - shown) + len(outer - shown)
+
+    bounds = {index: gain_of(index) for index in left}
     while left:
         best, gain = -1, 0
         for index in sorted(left, key=lambda one: (-bounds[one], one)):
             if bounds[index] <= gain:
                 break
-            bounds[index] = len(left[index] - shown)
+            bounds[index] = gain_of(index)
             if bounds[index] > gain or (bounds[index] == gain and gain and index < best):
                 best, gain = index, bounds[index]
         if not gain:
             return
-        shown |= left.pop(best)
+        shown.update(*left.pop(best))
         yield best

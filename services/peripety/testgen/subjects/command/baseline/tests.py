@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _MAX_DOCUMENTED = 48
 _MAX_TESTS_OF_LAW = 3
 _MAX_SURVEYED_LAWS = 160
-_MAX_OBSERVED = 96
+_MAX_OBSERVED = 192
 # The example does not run in its module alone.
 _UNRELATED_PATTERN = re.compile(
     r"(Name|Import|ModuleNotFound|Syntax|Attribute)Error"

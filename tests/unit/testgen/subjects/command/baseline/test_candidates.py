@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,11 @@ from peripety.testgen.subjects.command.baseline.calls import (
 from peripety.testgen.subjects.command.baseline.values import SourceFunctions, find_values
 from peripety.testgen.subjects.command.python_mutants import PythonModule
 from peripety.testgen.subjects.command.python_program import ProgramInput, PythonCall, SurveyedCall
+from peripety.testgen.subjects.command.subject import CommandSubject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 SOURCE = "def graded(value):\n    return value < 50\n\n\ndef other(value):\n    return value < 7000\n"
 
@@ -270,3 +273,68 @@ def test_a_parameter_with_the_name_of_a_path_takes_other_texts_too() -> None:
     assert file.is_file
     assert not file.is_text
     assert "ab" not in file.values
+
+
+def test_an_option_with_several_values_is_given_all_of_them_and_arguments_around_them() -> None:
+    limits = options(flags=["--range"], type="int", count=2)
+    tried = [one.arguments for one in calls_of(options(is_many=True), limits)]
+    assert {len(one.values) for one in find_commands([_parser(limits)], [], [])[0].options} == {12}
+    given = [one for one in tried if "--range" in one]
+    assert all(len(one) - one.index("--range") > 2 for one in given)
+    assert ("--range", "2", "10", "2", "3", "1", "10", "11", "9") in tried
+
+
+def _parser(*parameters: dict[str, object]) -> dict[str, object]:
+    return {"path": [], "is_group": False, "parameters": [*parameters]}
+
+
+def test_pairs_have_the_values_of_their_places_first() -> None:
+    kinds = [
+        Parameter("", is_flag=False, is_required=True, is_number=False, values=values)
+        for values in (("2001-02-03", "2004-05-06"), ("P1M", "P2Y"))
+    ]
+    tried: list[tuple[str, ...]] = []
+
+    def survey(inputs: Sequence[ProgramInput]) -> list[SurveyedCall]:
+        tried.extend(one.arguments for one in inputs)
+        return [SurveyedCall(0, b"", {}, frozenset({hash(one.arguments)})) for one in inputs]
+
+    CandidateCalls([CommandForm((), tuple(kinds))], SourceFunctions({}), (), {}, survey).find()
+    pairs = [("2001-02-03", "P2Y"), ("2004-05-06", "P1M"), ("P1M", "P2Y")]
+    places = [tried.index(pair) for pair in pairs]
+    assert max(places[:2]) < places[2]
+
+
+def test_each_expression_comes_before_a_second_value_of_any() -> None:
+    def call(name: str, goal: str) -> CandidateCall:
+        result = SurveyedCall(0, name.encode(), {}, frozenset({1}))
+        return CandidateCall(ProgramInput((name,)), (), goal, result)
+
+    goals = ["match 0 of a+", "match 1 of a+", "near miss 0 of a+", "match 0 of b+", "p.py:3 64", "p.py:3 65"]
+    calls = [call(str(number), goal) for number, goal in enumerate(goals)]
+    order = [*choose(calls)]
+    assert order[0] == 0
+    assert order[1:4] == [2, 3, 4]
+    assert {*order} == {0, 1, 2, 3, 4, 5}
+
+
+def test_a_fact_about_the_run_counts_more_than_a_goal() -> None:
+    calls = [
+        CandidateCall(ProgramInput((name,)), (), goal, SurveyedCall(0, output, {}, frozenset(facts)))
+        for name, goal, output, facts in (
+            ("a", "", b"one", {1}),
+            ("b", "some goal", b"two", {1}),
+            ("c", "", b"one", {1, 2}),
+        )
+    ]
+    assert next(iter(choose(calls))) == 2
+
+
+def test_an_expression_that_a_call_of_re_is_given_is_a_pattern(tmp_path: Path) -> None:
+    text = "import re, sys\n\ndef joined(sign, value):\n    return re.sub('%s{2,}' % sign, sign, value)\n\n"
+    (tmp_path / "p.py").write_text(f"{text}print(joined('-', sys.argv[1]), re.escape('x'))\n")
+    program = CommandSubject([sys.executable, "p.py"], tmp_path)._program
+    assert program is not None
+    (call,) = program.survey_calls(program.find_interface(), [ProgramInput(("a--b",))], 20.0)
+    assert call.patterns == (("p.py", 4, "-{2,}"),)
+    assert call.stdout == b"a-b x\n"
