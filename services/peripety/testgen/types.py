@@ -115,7 +115,7 @@ class TestGenConfig:
         min_comprehensiveness_score: self-assessment from which no refinement is needed, 1 to 10.
         max_global_refinement_rounds: maximum number of refinement rounds.
         min_total_tests: minimum number of tests in all; a run with fewer does not end early.
-        target_total_tests: number of tests in all that is enough.
+        target_total_tests: number of tests in all that is enough, without tests that fail.
         max_total_rounds: maximum number of generation rounds in all.
         max_total_tokens: maximum number of input and output tokens in all.
         max_total_seconds: maximum working time in all.

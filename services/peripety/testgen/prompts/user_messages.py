@@ -98,6 +98,7 @@ _MAX_FINDINGS = 5
 _FIRST_ROUND_COUNTS = (3, 5)
 _LATER_ROUND_COUNTS = (1, 3)
 _REFINEMENT_COUNTS = (2, 5)
+_LARGE_REFINEMENT_COUNTS = (5, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +119,14 @@ class SuiteGaps:
 def requested_counts(state: GenerationState, this: GenerationRound) -> tuple[int, int]:
     """Return the minimum and maximum number of tests to request, within the target of the run."""
     config = state.order.config
-    room = config.target_total_tests - len(state.model_tests)
+    room = config.target_total_tests - len(state.lasting_tests)
     if this.category is None and this.number == 1 and config.profile is RunProfile.DIRECT:
         least, most = config.min_total_tests, room
     elif this.category is None:
-        least, most = _REFINEMENT_COUNTS
+        least, most = _LARGE_REFINEMENT_COUNTS if state.has_few_calls else _REFINEMENT_COUNTS
     else:
-        least, most = _FIRST_ROUND_COUNTS if this.number == 1 else _LATER_ROUND_COUNTS
+        is_large = this.number == 1 or state.has_few_calls
+        least, most = _FIRST_ROUND_COUNTS if is_large else _LATER_ROUND_COUNTS
         left = config.target_tests_per_category - len(state.tests_of_category(this.category))
         room = min(room, left) if left > 0 else room
     most = max(1, min(most, room))

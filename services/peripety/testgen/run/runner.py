@@ -11,6 +11,7 @@ from peripety.core.concurrency import closing, shield_until_done
 from peripety.core.config import ProviderName
 from peripety.core.runs.types import public_error
 from peripety.errors import InternalError, PeripetyError, UnavailableError
+from peripety.gateway.token_estimate import estimate_fixed_tokens
 from peripety.testgen.evaluation.duplicates import Duplicates
 from peripety.testgen.events import (
     GenerationCompleted,
@@ -122,7 +123,9 @@ class GenerationRunner:
         self._subject = subject
         self._sink = sink
         self._events = [*events]
-        self._state = GenerationState.fold(events, order)
+        system = render_system_text(order, subject)
+        self._call_tokens = estimate_fixed_tokens(system, ())
+        self._state = GenerationState.fold(events, order, self._call_tokens)
         made = [event.test for event in events if isinstance(event, TestAdded)]
         self._seen_tests = SeenTests(Duplicates(subject), made)
         self._evaluation = None if subject is None else RunEvaluation(subject, worker, events)
@@ -136,7 +139,7 @@ class GenerationRunner:
             order, account, now, is_measured=subject is not None, is_authored=is_authored
         )
         thought_tokens = 0 if model is None else model.thought_tokens
-        self._caller = ModelCaller(order, render_system_text(order, subject), self._budget, thought_tokens)
+        self._caller = ModelCaller(order, system, self._budget, thought_tokens)
         # With tools, such a model would not reason about its tests.
         self._by_list = model is not None and model.stops_reasoning_for_tools
         # The default limits end a run early if a model spends most of its tokens on thoughts.
@@ -238,6 +241,7 @@ class GenerationRunner:
             before = GenerationState.fold(
                 self._events[: self._state.active_rounds.get(this, len(self._events))],
                 self._order,
+                self._call_tokens,
             )
             writing = RoundWriter(
                 this,

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 _MET = {None, TestStatus.PASSED}
+_FEW_CALLS = 8
+"""Number of calls that are too few for a reflection on each round."""
 
 
 class GenerationRound(NamedTuple):
@@ -66,6 +68,7 @@ class GenerationState:
 
     Args:
         order: the input of the run.
+        call_tokens: the tokens that each model call needs before its question; 0 if unknown.
 
     Attributes:
         order: the input of the run.
@@ -89,10 +92,12 @@ class GenerationState:
         uncertainties: doubts about the run, in order.
         had_response: True if a model call has succeeded.
         ended: the final statistics; None before the end.
+        call_tokens: the tokens that each model call needs before its question; 0 if unknown.
     """
 
-    def __init__(self, order: TestGenOrder) -> None:
+    def __init__(self, order: TestGenOrder, call_tokens: int = 0) -> None:
         self.order = order
+        self.call_tokens = call_tokens
         self.phase = GenerationPhase.CATEGORY_GENERATION
         self.category: str | None = None
         self.tests: dict[str, TestCase] = {}
@@ -119,14 +124,20 @@ class GenerationState:
         self._events = 0
 
     @classmethod
-    def fold(cls, events: Iterable[GenerationEvent], order: TestGenOrder | None = None) -> GenerationState:
+    def fold(
+        cls,
+        events: Iterable[GenerationEvent],
+        order: TestGenOrder | None = None,
+        call_tokens: int = 0,
+    ) -> GenerationState:
         """Return the state after some events of a run.
 
         Args:
             events: the events from the first one on.
             order: the input of the run; None to read it from the first event.
+            call_tokens: the tokens that each model call needs before its question; 0 if unknown.
         """
-        state = None if order is None else cls(order)
+        state = None if order is None else cls(order, call_tokens)
         for event in events:
             if state is None:
                 if not isinstance(event, GenerationStarted):
@@ -136,6 +147,11 @@ class GenerationState:
         if state is None:
             raise ValueError("event log of a run is empty")
         return state
+
+    @property
+    def has_few_calls(self) -> bool:
+        """True if the token limit allows few model calls, because each needs many tokens for the sources."""
+        return self.call_tokens * _FEW_CALLS > self.order.config.max_total_tokens
 
     @property
     def total_rounds(self) -> int:
@@ -153,6 +169,11 @@ class GenerationState:
         return [test for test in self.tests.values() if not test.is_combinatorial]
 
     @property
+    def lasting_tests(self) -> list[TestCase]:
+        """The tests that models wrote, without those that are known to fail."""
+        return [test for test in self.model_tests if self._may_hold(test)]
+
+    @property
     def not_run(self) -> list[TestCase]:
         """The tests without a verdict, by round and position, regardless of the order of events."""
         waiting = [test for test in self.tests.values() if test.test_id not in self.verdicts]
@@ -163,7 +184,7 @@ class GenerationState:
 
     def tests_of_category(self, category: str) -> list[TestCase]:
         """Return the tests of a category that models wrote, without those that are known to fail."""
-        return [test for test in self.model_tests if test.category == category and self._may_hold(test)]
+        return [test for test in self.lasting_tests if test.category == category]
 
     def apply(self, event: GenerationEvent) -> None:
         """Apply the next event."""

@@ -24,7 +24,8 @@ Invariants.
 - A category without rounds left, with a failed call, or whose last round added nothing is never continued.
 - While categories are worked on one after the other, an earlier one is never revisited. Only the filling up
   to the minimum (7) may choose it again. With parallel categories, all open ones continue in one step.
-- Each round is reflected on at most once; a failed reflection is not repeated.
+- Each round is reflected on at most once; a failed reflection is not repeated. If quality is measured, and
+  the token limit allows few calls, no round is reflected on: the measured gaps lead the rounds.
 - If quality is measured, the expected gain decides about the refinement, and it can end a category. A
   model's assessment decides about the refinement only without measurements. A reflection without gaps ends
   a category in both cases, but never below its minimum of tests.
@@ -305,7 +306,7 @@ def next_step(state: GenerationState, *, has_subject: bool) -> NextStep:
         return RunRounds(tuple(state.active_rounds))
     if has_subject and (state.not_run or not state.is_measured):
         return EvaluateTests()
-    if len(state.model_tests) >= config.target_total_tests:
+    if len(state.lasting_tests) >= config.target_total_tests:
         return FinishRun(GenerationStop.TARGET_TOTAL_TESTS)
     if config.profile is RunProfile.DIRECT:
         return _next_direct_step(state)
@@ -360,6 +361,8 @@ def _may_continue(state: GenerationState, name: str) -> bool:
 
 
 def _needs_reflection(state: GenerationState, name: str) -> bool:
+    if state.has_few_calls and expects_gain(state) is not None:
+        return False
     seen = state.last_reflections.get(name)
     return state.rounds[name] > 0 and (seen is None or seen.rounds < state.rounds[name])
 

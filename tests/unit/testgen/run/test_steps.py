@@ -19,10 +19,13 @@ from peripety.testgen.events import (
     TestAdded,
     TestRan,
 )
+from peripety.testgen.prompts.user_messages import requested_counts
 from peripety.testgen.run.budget import BudgetAccount
-from peripety.testgen.run.state import GenerationState
+from peripety.testgen.run.state import GenerationRound, GenerationState
 from peripety.testgen.run.steps import (
     FinishRun,
+    ReflectOnCategories,
+    RunRounds,
     count_missing,
     expected_gain,
     expects_gain,
@@ -169,3 +172,36 @@ def test_an_assessment_is_at_most_the_smaller_measurement(measured: SuiteQuality
     state.score = 9
     state.apply(QualityMeasured(measured))
     assert make_stats(state, BudgetAccount()).comprehensiveness_score == min(9, score or 9)
+
+
+def test_where_few_calls_are_left_no_round_is_reflected_on() -> None:
+    state, few = after([{"a"}]), after([{"a"}])
+    state.has_baseline = few.has_baseline = True
+    assert isinstance(next_step(state, has_subject=True), ReflectOnCategories)
+    assert requested_counts(state, GenerationRound("alpha", 2)) == (1, 3)
+    few.call_tokens = few.order.config.max_total_tokens // 7
+    assert next_step(few, has_subject=True) == RunRounds((GenerationRound("alpha", 2),))
+    assert requested_counts(few, GenerationRound("alpha", 2)) == (3, 4)
+    assert requested_counts(few, GenerationRound(None, 1)) == (5, 10)
+    unmeasured = GenerationState(few.order, few.call_tokens)
+    unmeasured.apply(GenerationProgressed(unmeasured.phase, "alpha", 1, "begins"))
+    unmeasured.apply(TestAdded(TestCase("alpha_1_1", "alpha", "given", round=1)))
+    unmeasured.apply(GenerationProgressed(unmeasured.phase, "alpha", 1, "is over", StepOutcome.DONE))
+    assert isinstance(next_step(unmeasured, has_subject=False), ReflectOnCategories)
+
+
+def test_tests_that_fail_do_not_count_for_the_number_that_is_enough() -> None:
+    state = after([{"a"}, {"b"}])
+    state.has_baseline = True
+    state.order = replace(state.order, config=replace(state.order.config, target_total_tests=3))
+    wrong = TestCase("alpha_2_9", "alpha", "given", round=2)
+    state.apply(TestAdded(wrong))
+    state.apply(TestRan(wrong.test_id, CaseVerdict(EvaluatedTest(TestStatus.FAILED, 5), counts=False)))
+    state.apply(QualityMeasured(quality(2, 10)))
+    assert len(state.model_tests) == 3
+    assert not isinstance(next_step(state, has_subject=True), FinishRun)
+    right = TestCase("alpha_2_10", "alpha", "given", round=2)
+    state.apply(TestAdded(right))
+    state.apply(TestRan(right.test_id, CaseVerdict(EvaluatedTest(TestStatus.PASSED, 5), counts=False)))
+    state.apply(QualityMeasured(quality(2, 10)))
+    assert next_step(state, has_subject=True) == FinishRun(GenerationStop.TARGET_TOTAL_TESTS)

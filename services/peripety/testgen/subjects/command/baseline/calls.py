@@ -240,6 +240,8 @@ _WORD_PATTERN = re.compile(r"\d+|[^\W\d_]+|[\W_]")
 _MAX_OPTION_VALUES = 6
 _MAX_CHOICES = 40
 _MAX_COMBINATIONS = 240
+_MAX_PROBES = 4
+"""Number of texts that show if a command reads an argument."""
 
 
 _GOAL_NUMBER = re.compile(r"^(match|near miss) \d+|\s\d+$")
@@ -339,6 +341,7 @@ class CandidateCalls:
         self._documented = documented
         self._survey = survey
         self._results: dict[ProgramInput, SurveyedCall] = {}
+        self._idle: set[tuple[CommandForm, int]] = set()
 
     def find(self) -> list[CandidateCall]:
         """Return the calls with their results, in the order in which they were tried."""
@@ -348,6 +351,7 @@ class CandidateCalls:
         for (form, call), candidate in zip(seeds, tried, strict=False):
             of_form[form].append((call, candidate))
         bases = {form: self._best_of(pairs) for form, pairs in of_form.items() if _is_useful(form, pairs)}
+        self._find_idle_places(base for base, _ in bases.values())
         self._add_patterns(tried)
         rows = [self._value_calls(form, *base) for form, base in bases.items()]
         second = _first_of(rows)
@@ -363,6 +367,24 @@ class CandidateCalls:
         # The rest, for which the time of its survey did not suffice.
         left = [one for one in found if one.result is None]
         return [*(one for one in found if one.result is not None), *self._run(left)]
+
+    def _find_idle_places(self, bases: Iterable[_Call]) -> None:
+        """Find the arguments that a command does not read: whatever their value, the run stays the same."""
+        probes = [
+            (base, place, replace(base, arguments=_with(base.arguments, place, text)))
+            for base in bases
+            if len(base.arguments) > 1
+            for place, _ in enumerate(base.arguments)
+            for text in TEXTS[:_MAX_PROBES]
+        ]
+        shown: dict[tuple[CommandForm, int], set[frozenset[int]]] = defaultdict(set)
+        tried = self._run([call.to_candidate() for base, _, probe in probes for call in (base, probe)])
+        for (base, place, _), *results in zip(probes, tried[::2], tried[1::2], strict=True):
+            shown[base.form, place].update(one.features for one in results)
+        idle = {key for key, features in shown.items() if len(features) == 1 and features != {frozenset()}}
+        # If no place matters, the usual call fails before it reads them.
+        read = {form for form, _ in shown.keys() - idle}
+        self._idle = {(form, place) for form, place in idle if form in read}
 
     def _add_patterns(self, tried: Iterable[CandidateCall]) -> None:
         """Add values of the regular expressions that calls have used."""
@@ -383,7 +405,7 @@ class CandidateCalls:
             best, reached = self._best_of(pairs)
             for value in self._relevant_values(reached | base[1]):
                 if value not in known or base[1].isdisjoint(value.functions):
-                    yield from _calls_with(form, best, value)
+                    yield from self._calls_with(form, best, value)
 
     def _edited_calls(
         self,
@@ -457,7 +479,7 @@ class CandidateCalls:
         if form.is_guessed:
             flags = (option.flag for option in form.options if option.is_flag)
             yield from ((replace(base, options=(*base.options, flag)), "") for flag in flags)
-        for place, _ in enumerate(base.arguments):
+        for place in self._places_of(base):
             parameter = form.arguments[min(place, len(form.arguments) - 1)] if form.arguments else None
             own = parameter.values if parameter is not None else ()
             for text in own:
@@ -470,7 +492,32 @@ class CandidateCalls:
                 if not option.has_choices:
                     yield from _calls_around(form, base, words)
         for value in self._relevant_values(reached):
-            yield from _calls_with(form, base, value)
+            yield from self._calls_with(form, base, value)
+
+    def _places_of(self, base: _Call) -> list[int]:
+        """Return the places of the arguments that the command reads."""
+        return [place for place, _ in enumerate(base.arguments) if (base.form, place) not in self._idle]
+
+    def _calls_with(self, form: CommandForm, base: _Call, value: SourceValue) -> Iterator[tuple[_Call, str]]:
+        """Yield calls that have a value of the sources in one place, each with its goal."""
+        for place in self._places_of(base):
+            parameter = form.arguments[min(place, len(form.arguments) - 1)] if form.arguments else None
+            if parameter is not None and parameter.is_file:
+                file = next((name for name in base.arguments if name in _INPUT_FILES), "input.txt")
+                arguments = _with(base.arguments, place, file)
+                yield replace(base, arguments=arguments, content=f"{value.text}\n"), value.goal
+            if parameter is None or (parameter.is_text and (value.is_number or not parameter.is_number)):
+                changed = replace(base, arguments=_with(base.arguments, place, value.text))
+                yield changed, value.goal
+        if base.stdin:
+            yield replace(base, stdin=f"{value.text}\n"), value.goal
+        if form.is_filter:
+            yield replace(base, stdin=f"ab {value.text}\n1 2.5\n"), ""
+        for option in form.options:
+            is_allowed = value.is_number or not option.is_number
+            if not option.is_flag and not option.has_choices and is_allowed:
+                words = (option.flag, *[value.text] * option.count)
+                yield replace(base, options=(*base.options, *words)), ""
 
     def _relevant_values(self, reached: frozenset[tuple[str, int]]) -> Iterator[SourceValue]:
         """Yield the values of the reached functions, of each function in turn, of its patterns first."""
@@ -505,7 +552,7 @@ class CandidateCalls:
             flags += [] if option.is_flag else [option.words_at(row) for row in range(limit)]
         limit = max(2 * _MAX_COMBINED, _MAX_COMBINATIONS // max(len(self._forms) * len(flags), 1))
         best = [own[index][0] for index in islice(choose([result for _, result in own]), limit)]
-        if len(base.arguments) > 1:
+        if len(base.arguments) > 1 and not {(form, 0), (form, 1)} & self._idle:
             calls = (*best, *(call for call, _ in own))
             # Arguments of one place first: the second one may be of another kind than the first one.
             firsts, seconds = (
@@ -558,28 +605,6 @@ def _first_of(rows: Sequence[Iterator[tuple[_Call, str]]]) -> list[tuple[_Call, 
     share = max(_MAX_CALLS // max(len(rows), 1), 20)
     limited = [islice(row, share) for row in rows]
     return [one for row in zip_longest(*limited) for one in row if one is not None][:_MAX_CALLS]
-
-
-def _calls_with(form: CommandForm, base: _Call, value: SourceValue) -> Iterator[tuple[_Call, str]]:
-    """Yield calls that have a value of the sources in one place, each with its goal."""
-    for place, _ in enumerate(base.arguments):
-        parameter = form.arguments[min(place, len(form.arguments) - 1)] if form.arguments else None
-        if parameter is not None and parameter.is_file:
-            file = next((name for name in base.arguments if name in _INPUT_FILES), "input.txt")
-            arguments = _with(base.arguments, place, file)
-            yield replace(base, arguments=arguments, content=f"{value.text}\n"), value.goal
-        if parameter is None or (parameter.is_text and (value.is_number or not parameter.is_number)):
-            changed = replace(base, arguments=_with(base.arguments, place, value.text))
-            yield changed, value.goal
-    if base.stdin:
-        yield replace(base, stdin=f"{value.text}\n"), value.goal
-    if form.is_filter:
-        yield replace(base, stdin=f"ab {value.text}\n1 2.5\n"), ""
-    for option in form.options:
-        is_allowed = value.is_number or not option.is_number
-        if not option.is_flag and not option.has_choices and is_allowed:
-            words = (option.flag, *[value.text] * option.count)
-            yield replace(base, options=(*base.options, *words)), ""
 
 
 def _calls_around(form: CommandForm, base: _Call, words: tuple[str, ...]) -> Iterator[tuple[_Call, str]]:

@@ -305,6 +305,26 @@ def test_pairs_have_the_values_of_their_places_first() -> None:
     assert max(places[:2]) < places[2]
 
 
+def test_an_argument_that_a_command_does_not_read_is_not_varied() -> None:
+    def tried_of(reads: slice) -> set[tuple[str, ...]]:
+        tried: set[tuple[str, ...]] = set()
+
+        def survey(inputs: Sequence[ProgramInput]) -> list[SurveyedCall]:
+            tried.update(one.arguments for one in inputs)
+            facts = [hash(one.arguments[reads]) for one in inputs]
+            return [SurveyedCall(0, b"", {"p.py": frozenset({2})}, frozenset({fact})) for fact in facts]
+
+        text = Parameter("", is_flag=False, is_required=True, is_number=False, values=("ab", "cd"))
+        functions = SourceFunctions({"p.py": PythonModule("p.py", SOURCE.encode())})
+        form = CommandForm((), (text, text))
+        CandidateCalls([form], functions, find_values(functions, ()), {}, survey).find()
+        return tried
+
+    assert {"50"} == {one for arguments in tried_of(slice(1)) for one in arguments if one == "50"}
+    assert all(arguments[1:2] != ("50",) for arguments in tried_of(slice(1)))
+    assert any(arguments[1:2] == ("50",) for arguments in tried_of(slice(2)))
+
+
 def test_each_expression_comes_before_a_second_value_of_any() -> None:
     def call(name: str, goal: str) -> CandidateCall:
         result = SurveyedCall(0, name.encode(), {}, frozenset({1}))
