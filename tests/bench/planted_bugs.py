@@ -27,7 +27,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -45,15 +44,18 @@ from bench.planted_programs import (
     program_of,
 )
 from peripety.testgen.subjects.command.baseline.tests import ProgramTests
-from peripety.testgen.types import TestCase
+from peripety.testgen.subjects.subject import RunResult
+from peripety.testgen.types import TestCase, TestStatus
 from support.testgen.fake_run import ran
 from support.testgen.graded_tests.models import MODELS, GradedModel
 from support.testgen.graded_tests.orders import order_of
-from support.testgen.graded_tests.tasks import HiddenTest, Task
+from support.testgen.graded_tests.remembering import Remembering, key_of
+from support.testgen.graded_tests.tasks import Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from bench.planted_programs import AnyTest
     from peripety.testgen.subjects.command.subject import CommandSubject
     from peripety.testgen.types import DraftTest
 
@@ -124,39 +126,45 @@ def measure_start(program: Program, bugs: Sequence[Bug], seconds: float) -> Json
     return {"shown": shown, "pinned": pinned}
 
 
-class _PlantedTask(Task):
-    """A task whose suite written by hand runs in forked processes, as for planted bugs."""
+class _ForkedSubject(Remembering):
+    """A program whose known tests run in forked processes, as for planted bugs; others run as usual.
 
-    def __init__(self, program: Program) -> None:
-        super().__init__(program.name, program.task, program.original, program.hidden)
-        self._suite = PassingTests(program, [test.case for test in self.hidden])
-        self._killing: dict[str, set[str]] = {}
+    Args:
+        program: the program.
+        tests: the known tests.
+    """
 
-    @cached_property
-    def _covered(self) -> Mapping[HiddenTest, frozenset[str]]:
+    def __init__(self, program: Program, tests: Sequence[AnyTest]) -> None:
+        super().__init__(program.original)
+        self._suite = PassingTests(program, tests)
+        self._passing = {key_of(test): test for test in self._suite.tests}
+        self._failing: dict[str, set[str]] = {}
+
+    def run(self, test: TestCase) -> RunResult:
+        known = self._passing.get(key_of(test))
+        if known is None:
+            return super().run(test)
         modules = program_of(self._suite.program.original).modules
-        return {
-            test: frozenset(
-                f"line:/{modules[key].name}/{line}"
-                for key, lines in self._suite.lines_of(test.case).items()
-                for line in modules[key].statement_lines(lines)
-            )
-            for test in self.hidden
+        covered = {
+            f"line:/{modules[key].name}/{line}"
+            for key, lines in self._suite.lines_of(known).items()
+            for line in modules[key].statement_lines(lines)
         }
+        return RunResult(TestStatus.PASSED, "", key_of(test), (), frozenset(covered))
 
-    def reach(self, test: HiddenTest, wanted: Collection[str]) -> frozenset[str]:
-        """Return those of some mutants and targets that a hidden test kills or covers."""
-        program = program_of(self._suite.program.original)
-        killed = set()
-        for mutant_id in {*wanted} & program._mutants.keys():
-            if mutant_id not in self._killing:
-                key, inner = program._mutants[mutant_id]
-                module = program.modules[key]
-                bug = Bug(module.name, module.source_of(inner).decode(), mutant_id, by_hand=False)
-                failing = self._suite.failing(bug)
-                self._killing[mutant_id] = {one.test_id for one in failing if isinstance(one, TestCase)}
-            killed |= {mutant_id} if test.case.test_id in self._killing[mutant_id] else set()
-        return super().reach(test, {*wanted} - program._mutants.keys()) | killed
+    def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
+        if key_of(test) not in self._passing:
+            return super().kills(test, among)
+        return frozenset(one for one in among if key_of(test) in self._failing_with(one))
+
+    def _failing_with(self, mutant_id: str) -> set[str]:
+        if mutant_id not in self._failing:
+            program = program_of(self._suite.program.original)
+            key, inner = program._mutants[mutant_id]
+            module = program.modules[key]
+            bug = Bug(module.name, module.source_of(inner).decode(), mutant_id, by_hand=False)
+            self._failing[mutant_id] = {*map(key_of, self._suite.failing(bug))}
+        return self._failing[mutant_id]
 
 
 def measure_authors(program: Program, bugs: Sequence[Bug], seconds: float) -> Json:
@@ -166,7 +174,8 @@ def measure_authors(program: Program, bugs: Sequence[Bug], seconds: float) -> Js
     subject.mutants = [*own.iterate_mutants(0, _AUTHOR_MUTANTS)]
     floor = _floor(subject, seconds)
     subject.baseline_tests = lambda: iter(floor)  # type: ignore[method-assign] # of the same seconds
-    task = _PlantedTask(program)
+    task = Task(program.name, program.task, subject, program.hidden)
+    task.subject = _ForkedSubject(program, [*floor, *(test.case for test in task.hidden)])
     figures = {}
     for author in AUTHORS:
         model = GradedModel(task, MODELS[author]).author
@@ -198,9 +207,9 @@ def measure_authors(program: Program, bugs: Sequence[Bug], seconds: float) -> Js
             "alone in not counting": only_not_counting,
         }
         if author == next(iter(AUTHORS)):
-            (lines,) = (one for one in quality.coverage if one.kind == "line")
-            figures[author]["lines reported"] = 100 * lines.covered / lines.reachable
             counted = [test for test in suite if test.test_id in counting]
+            lines = frozenset[str]().union(*(subject.run(test).covered for test in counted))
+            figures[author]["lines reported"] = 100 * len(lines) / len(subject.targets)
             figures[author]["lines by coverage.py"] = _coverage_of(program, counted)
     return figures
 

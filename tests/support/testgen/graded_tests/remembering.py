@@ -84,7 +84,7 @@ class Remembering:
         return self._subject.same_input(body)
 
     def run(self, test: TestCase) -> RunResult:
-        key = _key(test)
+        key = key_of(test)
         if key not in self._ran:
             self._ran[key] = self._subject.run(test)
         return self._ran[key]
@@ -97,7 +97,7 @@ class Remembering:
         return self.run(test)
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
-        found = self._kills.setdefault(_key(test), {})
+        found = self._kills.setdefault(key_of(test), {})
         new = [one for one in among if one not in found]
         killed = self._subject.kills(test, new) if new else frozenset[str]()
         found.update((one, one in killed) for one in new)
@@ -122,5 +122,6 @@ class Remembering:
         return self._floor
 
 
-def _key(test: TestCase) -> str:
+def key_of(test: TestCase | DraftTest) -> str:
+    """Return what a test runs and expects, as text."""
     return json.dumps([test.body, test.expected_output], sort_keys=True)

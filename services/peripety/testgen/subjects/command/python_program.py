@@ -285,7 +285,7 @@ class PythonProgram:
         self.modules: dict[str, PythonModule] = {}
         for key, name, source in found.get("files", ()):
             self._add_module(key, name, base64.b64decode(source))
-        self._mutants = self._find_mutants()
+        self._left_out: Mapping[str, frozenset[int]] = {}
         self._traced: dict[ProgramInput, _TracedRun | None] = {}
         self._mutant_runs = MutantRuns(timeout_seconds)
 
@@ -297,14 +297,15 @@ class PythonProgram:
             if key == self._entry:
                 raise
 
-    def _find_mutants(self, left_out: Mapping[str, frozenset[int]] = {}) -> dict[str, tuple[str, str]]:
-        """Return the key of the file and the id in it by the id of the mutant, in the order of the files."""
+    @cached_property
+    def _mutants(self) -> Mapping[str, tuple[str, str]]:
+        """The key of the file and the id in it by the id of the mutant, in the order of the files."""
         return {
             # The ids of a program with one file are those of the file.
             inner if key == self._entry else f"{module.name}:{inner}": (key, inner)
             for key, module in self.modules.items()
             for inner in module.mutant_ids
-            if left_out.get(key, frozenset()).isdisjoint(module.lines_of(inner))
+            if self._left_out.get(key, frozenset()).isdisjoint(module.lines_of(inner))
         }
 
     @cached_property
@@ -338,7 +339,7 @@ class PythonProgram:
 
     def leave_out(self, given: ProgramInput) -> None:
         """Leave out the mutants of statements that a run executes, such as the start of a service."""
-        self._mutants = self._find_mutants(self.executed_lines(given) or {})
+        self._left_out = self.executed_lines(given) or {}
 
     def iterate_mutants(self, start: int, count: int) -> Iterator[Mutant]:
         """Yield mutants in the order of the files.

@@ -150,7 +150,7 @@ def test_calls_that_a_survey_has_no_time_for_are_tried_at_the_end() -> None:
 
     def survey(inputs: Sequence[ProgramInput]) -> list[SurveyedCall]:
         tried.append([*inputs])
-        count = 3 if len(tried) == 2 else len(inputs)
+        count = 3 if len(tried) == 3 else len(inputs)  # after usual calls, and those for unread arguments
         facts = [hash(one.arguments) for one in inputs[:count]]
         return [SurveyedCall(0, b"", {"p.py": frozenset({2})}, frozenset({fact})) for fact in facts]
 
@@ -158,9 +158,11 @@ def test_calls_that_a_survey_has_no_time_for_are_tried_at_the_end() -> None:
     functions = SourceFunctions({"p.py": PythonModule("p.py", SOURCE.encode())})
     calls = CandidateCalls([CommandForm((), (text, text))], functions, find_values(functions, ()), {}, survey)
     assert all(one.result is not None for one in calls.find())
-    assert set(tried[1][3:]) <= {one for later in tried[2:] for one in later}
-    assert ("50", "b") in {one.arguments for one in tried[2]}
-    assert not {*tried[0], *tried[1][:3]}.intersection(*tried[2:])  # what is known is not run again
+    assert set(tried[2][3:]) <= {one for later in tried[3:] for one in later}
+    assert ("50", "b") in {one.arguments for one in tried[3]}
+    assert not {*tried[0], *tried[1], *tried[2][:3]}.intersection(
+        *tried[3:]
+    )  # what is known is not run again
 
 
 def options(**changes: object) -> dict[str, object]:
