@@ -155,7 +155,11 @@ class _ForkedSubject(Remembering):
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
         if key_of(test) not in self._passing:
             return super().kills(test, among)
-        return frozenset(one for one in among if key_of(test) in self._failing_with(one))
+        program = program_of(self._suite.program.original)
+        # The program itself is not in the directory of the package, of which mutants are copies.
+        own = {one for one in among if program._mutants[one][0] == program._entry}
+        packaged = (one for one in among if one not in own and key_of(test) in self._failing_with(one))
+        return super().kills(test, own).union(packaged)
 
     def _failing_with(self, mutant_id: str) -> set[str]:
         if mutant_id not in self._failing:
