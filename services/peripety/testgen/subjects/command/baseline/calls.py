@@ -636,6 +636,8 @@ def iterate_word_edits(text: str, letters: Sequence[str]) -> Iterator[str]:
             others = [str(int(part) + 1), "0", f"-{part}", f"{part}.5", f"{part}0", *others]
         elif len(part) == 1 and part.isalpha():
             others = [part.swapcase(), *(one for one in letters if one != part), *others]
+        elif part in "+-":
+            others = ["-" if part == "+" else "+", *others]
         elif part.isalpha():
             others = [part.swapcase(), part[0], f"{part}s", *others]
         yield from (f"{before}{other}{after}" for other in others if before or other or after)

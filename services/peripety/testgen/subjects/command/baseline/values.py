@@ -9,8 +9,9 @@ Texts that a regular expression matches, and near misses, from its syntax tree.
 
 Two texts follow the first alternative: one with the smallest repetitions, one with all optional parts. Each
 further text differs from one of them in one choice: another alternative, one repetition more, the most
-repetitions, another member of a class. Near misses differ in one place that the expression does not allow: a
-repetition too few or too many, or a part that is missing, doubled, foreign or in another place.
+repetitions, another member of a class. Within another alternative, there is one further choice. Near misses
+differ in one place that the expression does not allow: a repetition too few or too many, or a part that is
+missing, doubled, foreign or in another place.
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ def _parse(compiled: re.Pattern[str]) -> Any:
 def _iterate_choices(compiled: re.Pattern[str]) -> Iterator[str]:
     tree = _parse(compiled)
     first = ""
+    deeper: list[tuple[dict[int, int], int, bool]] = []
     for is_full in (False, True):
         base = _Writer(is_full=is_full)
         text = base.write(tree)
@@ -117,7 +119,14 @@ def _iterate_choices(compiled: re.Pattern[str]) -> Iterator[str]:
         for choice in range(max(counts, default=0)):
             for place, count in enumerate(counts):
                 if choice < count:
-                    yield _Writer({place: choice}, is_full=is_full).write(tree)
+                    writer = _Writer({place: choice}, is_full=is_full)
+                    yield writer.write(tree)
+                    if len(writer.counts) != len(base.counts):
+                        ends = min(len(writer.counts), _MAX_CHOICES)
+                        deeper += [({place: choice, one: 1}, one, is_full) for one in range(place + 1, ends)]
+    # Another alternative has places of its own.
+    for choices, _, is_full in sorted(deeper, key=lambda one: one[1]):
+        yield _Writer(choices, is_full=is_full).write(tree)
     if compiled.flags & re.IGNORECASE:
         yield first.upper()
 

@@ -71,3 +71,9 @@ def test_a_pattern_of_another_language_gives_no_warning(recwarn: pytest.Warnings
     # In JavaScript, the hyphens stand for themselves.
     assert [*iterate_matches(r"[!--z]x"), *iterate_near_misses(r"[!--z]x")]
     assert not [*recwarn]
+
+
+def test_a_choice_within_another_alternative_is_tried() -> None:
+    texts = {*iterate_matches(r"^(Z|([+-])(\d\d)(:(\d\d))?)$")}
+    assert {"Z", "+11", "-11"} <= texts
+    assert any(":" in text for text in texts)
