@@ -78,6 +78,7 @@ _FLOOR_SHARE = 1.5
 _AUTHOR_MUTANTS = 60
 """Mutants of a run with an author, in place of 300: to know which test kills which takes long."""
 
+_SETTLED = 3
 _START_BY_HAND, _START_MUTANTS = 5, 3
 
 
@@ -131,44 +132,48 @@ class _ForkedSubject(Remembering):
 
     Args:
         program: the program.
-        tests: the known tests.
+        floor: the tests without a model.
+        hidden: the tests written by hand.
     """
 
-    def __init__(self, program: Program, tests: Sequence[AnyTest]) -> None:
+    def __init__(self, program: Program, floor: Sequence[AnyTest], hidden: Sequence[AnyTest]) -> None:
         super().__init__(program.original)
-        self._suite = PassingTests(program, tests)
-        self._passing = {key_of(test): test for test in self._suite.tests}
-        self._failing: dict[str, set[str]] = {}
+        self._program = program_of(program.original)
+        self._suites = PassingTests(program, floor), PassingTests(program, hidden)
+        self._known = {key_of(test): (test, suite) for suite in self._suites for test in suite.tests}
+        self._failing: dict[tuple[str, PassingTests], set[str]] = {}
 
     def run(self, test: TestCase) -> RunResult:
-        known = self._passing.get(key_of(test))
-        if known is None:
+        if key_of(test) not in self._known:
             return super().run(test)
-        modules = program_of(self._suite.program.original).modules
+        known, suite = self._known[key_of(test)]
+        modules = self._program.modules
         covered = {
             f"line:/{modules[key].name}/{line}"
-            for key, lines in self._suite.lines_of(known).items()
+            for key, lines in suite.lines_of(known).items()
             for line in modules[key].statement_lines(lines)
         }
         return RunResult(TestStatus.PASSED, "", key_of(test), (), frozenset(covered))
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
-        if key_of(test) not in self._passing:
+        if key_of(test) not in self._known:
             return super().kills(test, among)
-        program = program_of(self._suite.program.original)
+        _, suite = self._known[key_of(test)]
         # The program itself is not in the directory of the package, of which mutants are copies.
-        own = {one for one in among if program._mutants[one][0] == program._entry}
-        packaged = (one for one in among if one not in own and key_of(test) in self._failing_with(one))
-        return super().kills(test, own).union(packaged)
+        own = {one for one in among if self._program._mutants[one][0] == self._program._entry}
+        others = (one for one in among if one not in own and key_of(test) in self._failing_with(one, suite))
+        return super().kills(test, own).union(others)
 
-    def _failing_with(self, mutant_id: str) -> set[str]:
-        if mutant_id not in self._failing:
-            program = program_of(self._suite.program.original)
-            key, inner = program._mutants[mutant_id]
-            module = program.modules[key]
+    def _failing_with(self, mutant_id: str, suite: PassingTests) -> set[str]:
+        if (mutant_id, suite) not in self._failing:
+            key, inner = self._program._mutants[mutant_id]
+            module = self._program.modules[key]
             bug = Bug(module.name, module.source_of(inner).decode(), mutant_id, by_hand=False)
-            self._failing[mutant_id] = {*map(key_of, self._suite.failing(bug))}
-        return self._failing[mutant_id]
+            # A run measures a mutant until three tests kill it.
+            is_floor = suite is self._suites[0]
+            failing = suite.first_failing(bug, _SETTLED) if is_floor else suite.failing(bug)
+            self._failing[mutant_id, suite] = {*map(key_of, failing)}
+        return self._failing[mutant_id, suite]
 
 
 def measure_authors(program: Program, bugs: Sequence[Bug], seconds: float) -> Json:
@@ -179,7 +184,7 @@ def measure_authors(program: Program, bugs: Sequence[Bug], seconds: float) -> Js
     floor = _floor(subject, seconds)
     subject.baseline_tests = lambda: iter(floor)  # type: ignore[method-assign] # of the same seconds
     task = Task(program.name, program.task, subject, program.hidden)
-    task.subject = _ForkedSubject(program, [*floor, *(test.case for test in task.hidden)])
+    task.subject = _ForkedSubject(program, floor, [test.case for test in task.hidden])
     figures = {}
     for author in AUTHORS:
         model = GradedModel(task, MODELS[author]).author

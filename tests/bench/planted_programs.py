@@ -40,6 +40,9 @@ _BATCH = 200
 _PART = 16
 """Number of tests that are run at a time until one fails."""
 
+_LARGE_PART = 64
+"""Number of tests that are run at a time until several fail."""
+
 AnyTest: TypeAlias = "DraftTest | TestCase"
 
 
@@ -364,6 +367,18 @@ class PassingTests:
         reaching = self._reaching(bug)
         met = self.program.met(self.program.buggy(bug), reaching) if reaching else ()
         return [test for test, is_met in zip(reaching, met, strict=True) if not is_met]
+
+    def first_failing(self, bug: Bug, count: int) -> list[AnyTest]:
+        """Return at least a number of tests that fail with a bug; the rest of the tests is then not run."""
+        reaching, failing = self._reaching(bug), list[AnyTest]()
+        subject = self.program.buggy(bug) if reaching else self.program.original
+        for start in range(0, len(reaching), _LARGE_PART):
+            part = reaching[start : start + _LARGE_PART]
+            met = self.program.met(subject, part)
+            failing += [test for test, is_met in zip(part, met, strict=True) if not is_met]
+            if len(failing) >= count:
+                break
+        return failing
 
     def has_failing(self, bug: Bug) -> bool:
         """Return True if a test fails with a bug; the rest of the tests is then not run."""
