@@ -10,6 +10,7 @@ from peripety.certification.difficulty_gate import BudgetMiss, GateVerdict, eval
 from peripety.certification.options import DryRunOptions
 from peripety.certification.player_checks import check_new_document, find_decision
 from peripety.certification.player_texts import explain
+from peripety.certification.solution_trace import measure_slips
 from peripety.errors import Finding, Severity
 from support.engine.specs import action, at_most, event, program, spec
 from support.scenario.batches import WORKERS
@@ -193,9 +194,15 @@ async def test_a_scenario_that_trying_seldom_or_never_wins_is_accepted_with_a_wa
     assert "at least 7.5% is advised (the win depends on 'guess', a choice among 4" in message
     assert any("inside, but too low for the advice" in line for line in verdict.figures)
     assert verdict.is_accepted
-    never = await judged(quest(traps=24))
-    assert found(never, "CURIOUS_LOSES").severity is Severity.WARNING
-    assert never.is_accepted
+
+
+async def test_a_scenario_with_more_moves_than_can_be_tried_has_no_advice_about_trying() -> None:
+    verdict = await judged(quest(traps=24))
+    assert "CURIOUS_LOSES" not in codes(verdict)
+    assert verdict.is_accepted
+    (line,) = (line for line in verdict.figures if line.startswith("curious: "))
+    assert "wins 0.0% of " in line
+    assert "(must be at most 50%: inside)" in line
 
 
 async def test_a_limit_inside_the_interval_of_the_last_runs_is_not_missed() -> None:
@@ -400,3 +407,18 @@ async def test_long_paths_are_cut() -> None:
     report = program(document).dry_run(runs=64, persona="par")
     told = await explain(program(document), report, RANDOM, WORKERS)
     assert told == f"it wins in turn 30 at the median of 64 wins, 64 times by {', '.join('pq' * 6)}, …"
+
+
+def test_the_wins_of_a_solution_with_two_other_moves_are_measured() -> None:
+    def measure(**parts: Any) -> str:
+        scenario = program(quest(questions=4, harm=0, **parts))
+        return measure_slips(scenario, scenario.dry_run(runs=64, persona="random", threads=1))
+
+    ending = "without them 100.0% (no band); they are legal moves at random, each in a turn before 5"
+    # Without traps every other move is a question that the solution needs, too.
+    assert measure(supply=60) == f"par with 2 other moves: wins 100.0% of 64 runs, {ending}"
+    trapped = measure(supply=60, traps=4)
+    assert trapped.endswith(ending)
+    assert trapped == measure(supply=60, traps=4)
+    assert 0 < float(trapped.partition("wins ")[2].partition("%")[0]) < 30
+    assert measure(supply=1) == ""

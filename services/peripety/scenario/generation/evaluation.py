@@ -16,6 +16,7 @@ from peripety.certification.certificate import CertificationProgress, certify
 from peripety.certification.options import CertificateOptions, DryRunOptions
 from peripety.certification.player_checks import check_new_document
 from peripety.certification.simulation import MAX_SECONDS, SimulationRunner
+from peripety.certification.solution_trace import measure_slips
 from peripety.certification.statistics import find_report
 from peripety.certification.types import Certificate, Rate
 from peripety.core import call_context
@@ -198,10 +199,7 @@ class SpecEvaluator:
                 random, how = trial.verdict.report, DryRunOptions()
                 found, refuted = await check_new_document(trial.program, random, how, self._workers)
                 reached = self._with_findings(reached, EvaluationDepth.GATE, found)
-            refused = {finding.code for finding in filter_errors(trial.verdict.players)}
-            # The reference core would take minutes.
-            if refused & _TRIED and engine.BACKEND == "native":
-                reached = replace(reached, trials=await try_numbers(trial.program, self._workers))
+            reached = await self._measure_further(reached, trial)
             depth = EvaluationDepth.CERTIFICATE
             if reached.errors or self._level < ValidationLevel.CERTIFICATE:
                 yield reached
@@ -223,6 +221,18 @@ class SpecEvaluator:
             if left is not None and left < MAX_SECONDS:
                 raise  # a revised document would also exceed the deadline
             yield self._with_findings(reached, depth, (Finding("DRY_RUN_TOO_SLOW", "", error.message),))
+
+    async def _measure_further(self, reached: SpecEvaluation, trial: GateWithRepair) -> SpecEvaluation:
+        """Add figures for the author: wins of solutions despite other moves, and numbers to try."""
+        program = trial.program
+        if "solutions" in program.spec and not reached.errors:
+            line = await self._workers.run(measure_slips, program, trial.verdict.report)
+            reached = replace(reached, figures=(*reached.figures, *filter(None, [line])))
+        refused = {finding.code for finding in filter_errors(trial.verdict.players)}
+        # The reference core would take minutes.
+        if refused & _TRIED and engine.BACKEND == "native":
+            reached = replace(reached, trials=await try_numbers(program, self._workers))
+        return reached
 
     def _validate(self, document: dict[str, Any]) -> SpecEvaluation:
         data = encode_json(document)

@@ -8,7 +8,8 @@ thinks can win, or if a winner has anything to do. From version 1.1 on, these pl
   everything wins sometimes, and never often. Doing nothing hardly ever wins. `curious` does not read, takes a
   final step at any time, and does not repeat what helps. So its least rate is advice: a document that demands
   reading is not made easier for a player who does not. Where the win depends on a choice among n, it is right
-  in one case of n at best, and the advice is less. Where nothing is hidden, a win of a player who looks ahead
+  in one case of n at best, and the advice is less. A game with many moves ends before they are tried, and
+  has no such advice. Where nothing is hidden, a win of a player who looks ahead
   counts as well; and if such a player hardly ever fails, it is advised to let something go wrong.
   If `par` does worse than such a player, the steps are wrong and not the numbers, and this is the only
   finding about both.
@@ -64,6 +65,9 @@ _MAX_RUNS = 512
 _MAX_PLANNED_RUNS = 128
 _AT_ONCE_TURNS = 2
 _NEARLY_ALL = 0.9
+
+_TRIED_SHARE = 2 / 3
+"""The share of the turns within which every move must be tried for trying to have a chance of a win."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +211,8 @@ async def check_players(
         ResourceExhaustedError: the runs exceed the time limit.
     """
     has_solutions = "solutions" in program.spec
-    limits = list_limits(program.spec)
+    can_try_all = _count_moves(program.spec) <= _TRIED_SHARE * random.horizon
+    limits = [limit for limit in list_limits(program.spec) if can_try_all or limit.code != "CURIOUS_LOSES"]
     thinking: tuple[Persona, ...] = (*(("par",) if has_solutions else ()), "curious", "greedy", "planner")
     players = _Players(program, options, workers, random.first_run, most_seconds)
     reports = {
@@ -258,6 +263,11 @@ def find_decision(spec: dict[str, Any]) -> tuple[str, int] | None:
         if count > 1 and is_final and won and all(engine.are_related(paths, read) for read in won):
             found.append((action["id"], count))
     return max(found, key=lambda one: one[1], default=None)
+
+
+def _count_moves(spec: dict[str, Any]) -> int:
+    """Return the number of actions, each counted with each value of its choices."""
+    return sum(prod(map(_count_choices, action["params"].values())) for action in spec["actions"])
 
 
 def _count_choices(param: dict[str, Any]) -> int:

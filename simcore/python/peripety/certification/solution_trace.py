@@ -12,7 +12,8 @@ them. So games are compared that differ in one deal only, with the same chance.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
+from itertools import islice, product
+from random import Random
 from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from peripety.engine.rule_text import describe_expression
 from peripety.errors import Finding, PeripetyError, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     from peripety.engine import DryRunReport, Program, State
 
@@ -38,6 +39,10 @@ _MAX_COMPARED = 6
 """The number of games that each of them is compared with."""
 
 _MAX_TOLD = 2
+
+_SLIPS = 2
+"""The number of moves beside the solution that a run is played with."""
+
 # A step that is seldom illegal is not what goes wrong.
 _OFTEN = RUNS // 8
 
@@ -68,6 +73,56 @@ def trace_solutions(program: Program, report: DryRunReport) -> str:
     told = [*islice(tries.describe_vain(), _MAX_TOLD)]
     told += [*_describe(illegal, "a turn is lost at {}, which is not legal,"), *_describe(lost, "lost by {}")]
     return f"steps in {RUNS} runs: {'; '.join(told)}" if told else ""
+
+
+def measure_slips(program: Program, report: DryRunReport) -> str:
+    """Play the solutions with two other moves at random turns, and return a line about the wins.
+
+    A player who reads errs, too. If two errors lose what the solutions win, only a player who knows the steps
+    can win.
+
+    Args:
+        program: a scenario with solutions.
+        report: runs of any persona; the seed, the horizon and the chance of the first of them are used.
+
+    Returns:
+        The line; empty if the solutions win no run, or win before two moves can be added.
+    """
+    seed, first, horizon = report.seed, report.first_run, report.horizon
+    par = program.dry_run(
+        runs=RUNS, first_run=first, seed=seed, horizon=horizon, persona="par", threads=1, detail=True
+    )
+    turns = par.detail.won_turns if par.detail else {}
+    turn = median_low([turn for turn, count in turns.items() for _ in range(count)] or [0])
+    if turn <= _SLIPS:
+        return ""
+    solutions, others = lower(program.spec).spec["solutions"], [*_list_moves(program.spec)]
+    won = 0
+    for number in range(first, first + RUNS):
+        state = program.new_state(run_seed(seed, number))
+        fitting = [solution for solution in solutions if _is_for(program, state, solution)]
+        steps = fitting[number % len(fitting)]["steps"] if fitting else []
+        draws = Random(run_seed(seed, number))  # noqa: S311 - the same moves every time
+        slips = draws.sample(range(1, turn), _SLIPS)
+        trace = _Trace(program, state, steps, _Tries(program))
+        trace.play(horizon, slips, draws.sample(others, len(others)))
+        won += state.status.kind == "won"
+    return (
+        f"par with {_SLIPS} other moves: wins {won / RUNS:.1%} of {RUNS} runs,"
+        f" without them {par.won / RUNS:.1%} (no band); they are legal moves at random,"
+        f" each in a turn before {turn}"
+    )
+
+
+def _list_moves(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield each action with each value of its texts and booleans, and the least of its numbers."""
+    for action in spec["actions"]:
+        values = [
+            param.get("enum") or ([False, True] if param["type"] == "boolean" else [param.get("minimum", "")])
+            for param in action["params"].values()
+        ]
+        for chosen in product(*values):
+            yield {"action": action["id"], "params": dict(zip(action["params"], chosen, strict=True))}
 
 
 def find_guesses(program: Program, report: DryRunReport) -> Finding | None:
@@ -276,10 +331,24 @@ class _Trace:
         """Return the name of the step that comes next."""
         return self._name(self._next) if self._steps else "any step"
 
-    def play(self, horizon: int) -> None:
-        """Play a run to its end."""
+    def play(
+        self,
+        horizon: int,
+        slips: Container[int] = (),
+        others: Sequence[dict[str, Any]] = (),
+    ) -> None:
+        """Play a run to its end.
+
+        Args:
+            horizon: the last turn.
+            slips: turns, from 1, in which another move is made.
+            others: these moves; the first legal one is made.
+        """
         while self._state.status.kind == "ongoing" and self._state.turn < horizon:
-            self.move()
+            if self._state.turn + 1 in slips:
+                any(map(self._act, others))
+            else:
+                self.move()
             self._program.step(self._state)
 
     def move(self) -> str:
