@@ -17,7 +17,7 @@ from peripety.gateway.types.request import ResponseSchema
 from peripety.testgen.types import DuplicateLevel, RunProfile, TestStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from peripety.core.mutation_testing import Mutant
     from peripety.testgen.run.state import GenerationRound, GenerationState
@@ -47,10 +47,12 @@ def render_system_text(order: TestGenOrder, subject: Subject | None) -> str:
             {"name": category.name, "description": category.description} for category in order.categories
         ],
     }
+    about = {} if subject is None else subject.material
     if order.environment is not None:
-        material["environment"] = _environment_material(order.environment)
+        shown = {source["file"] for source in about.get("sources", ())}
+        material["environment"] = _environment_material(order.environment, shown)
     if subject is not None:
-        material["subject"] = {"kind": subject.kind.value, **subject.material}
+        material["subject"] = {"kind": subject.kind.value, **about}
     return f"{load_prompt('system')}\n{to_compact_json(material)}"
 
 
@@ -59,17 +61,18 @@ def to_compact_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _environment_material(environment: TaskEnvironment) -> dict[str, Any]:
-    """Return the known facts about the environment, with bounded previews."""
+def _environment_material(environment: TaskEnvironment, shown: Container[str]) -> dict[str, Any]:
+    """Return the known facts about the environment; files in `shown` are given without their texts."""
     left = _MAX_TOTAL_PREVIEW_CHARACTERS
     files = []
     for file in environment.files:
-        preview = file.preview[: min(_MAX_PREVIEW_CHARACTERS, left)]
+        is_shown = file.path in shown
+        preview = "" if is_shown else file.preview[: min(_MAX_PREVIEW_CHARACTERS, left)]
         left -= len(preview)
         told = {
             "path": file.path,
             "size_bytes": file.size_bytes,
-            "structure": [*file.structure[:_MAX_OUTLINE_ENTRIES]],
+            "structure": [] if is_shown else [*file.structure[:_MAX_OUTLINE_ENTRIES]],
             "preview": preview,
         }
         files.append({name: value for name, value in told.items() if value})

@@ -194,6 +194,19 @@ def test_the_system_text_ends_with_the_material_in_one_line() -> None:
     assert text == render_system_text(what, NumberedSubject(1))
 
 
+def test_a_file_whose_source_is_in_the_subject_is_shown_once() -> None:
+    subject = NumberedSubject(1)
+    subject.material = {"sources": [{"file": "a.py", "text": "x = 1"}]}
+    files = (FilePreview("a.py", 5, "x = 1", ("x",)), FilePreview("b.txt", 1, "y"))
+    text = render_system_text(order("alpha", environment=TaskEnvironment(files=files)), subject)
+    told = json.loads(text.rpartition("\n")[2])
+    assert told["environment"]["files"] == [
+        {"path": "a.py", "size_bytes": 5},
+        {"path": "b.txt", "size_bytes": 1, "preview": "y"},
+    ]
+    assert told["subject"]["sources"] == [{"file": "a.py", "text": "x = 1"}]
+
+
 def test_long_files_are_told_by_their_beginnings() -> None:
     files = tuple(FilePreview(f"f{n}", 20_000, "x" * 16_000, ("name",) * 500) for n in range(100))
     text = render_system_text(order("alpha", environment=TaskEnvironment(files=files)), None)
