@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.checker import ClaimChecker
 from support.session.adversary import play_against
-from support.session.claims import cases, corpus, honest_turns, paraphrases
+from support.session.claims import cases, corpus, four_narrators, honest_turns, paraphrases
 from support.session.graded_narrators import count_false_alarms, count_misdeeds, grade, narrators
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from peripety.session.narration.claims.record import TurnFacts
 
 GAMES = 10
 ADVERSARY_TURNS = (20, 50)
@@ -58,9 +60,11 @@ def lines() -> Iterator[str]:
         yield f"freer wordings, {kind}: {withheld} of {len(told)} withheld ({share:.1%})"
     yield ""
     for name in ("narrators", "literary", "scenes_tuning", "scenes_sealed"):
-        yield from _measure_corpus(name, name)
-    yield from _measure_corpus("unseen, tuned on", "unseen", is_tuning=True)
-    yield from _measure_corpus("unseen, held out", "unseen", is_tuning=False)
+        yield from _measure_corpus(name, corpus(name))
+    yield from _measure_corpus("unseen, tuned on", corpus("unseen", is_tuning=True))
+    yield from _measure_corpus("unseen, held out", corpus("unseen", is_tuning=False))
+    for author in range(1, 5):
+        yield from _measure_corpus(f"narrator {author} of four", four_narrators(author))
     told_turns = honest_turns()
     withheld = sum(bool(ClaimChecker(facts).check(text)) for facts, text in told_turns)
     noticed = sum(bool(ClaimChecker(facts).find_likely(text)) for facts, text in told_turns)
@@ -83,12 +87,12 @@ def lines() -> Iterator[str]:
             yield f"  {language}: the prose asserts the false claim in {left.repeated[language]} of {count}"
 
 
-def _measure_corpus(title: str, name: str, *, is_tuning: bool | None = None) -> Iterator[str]:
+def _measure_corpus(title: str, texts: list[tuple[TurnFacts, str, str, str]]) -> Iterator[str]:
     """Yield the shares of prose by other authors that are withheld, by kind."""
     checkers: dict[int, ClaimChecker] = {}
     found: Counter[tuple[str, str, bool]] = Counter()
     noticed: Counter[str] = Counter()
-    for facts, label, kind, text in corpus(name, is_tuning=is_tuning):
+    for facts, label, kind, text in texts:
         checker = checkers.get(id(facts)) or ClaimChecker(facts)
         checkers[id(facts)] = checker
         is_withheld = bool(checker.check(text))

@@ -141,6 +141,25 @@ def corpus(name: str, *, is_tuning: bool | None = None) -> list[tuple[TurnFacts,
     ]
 
 
+def four_narrators(*authors: int) -> list[tuple[TurnFacts, str, str, str]]:
+    """Return the facts, the label, the kind and the text of each line of some of four further authors.
+
+    Their situations are those of other corpora. The first and the second author tuned the checks.
+
+    Args:
+        authors: their numbers, from 1 to 4.
+    """
+    lines = (FOLDER / "four_narrators.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["author"] in authors]
+    known: dict[str, TurnFacts] = {}
+    for name in {row["situation"].partition(":")[0] for row in rows}:
+        for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            if "spec" in row:
+                known[f"{name}:{row['situation']}"] = _facts_of(row)
+    return [(known[row["situation"]], row["label"], row["kind"], row["text"]) for row in rows]
+
+
 def honest_turns() -> list[tuple[TurnFacts, str]]:
     """Return the facts and the narration of turns that an honest narrator wrote."""
     known: dict[str, TurnFacts] = {}

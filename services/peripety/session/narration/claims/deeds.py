@@ -413,6 +413,9 @@ class DeedClaims:
         if not clause.is_asserted or clause.is_negative:
             return False
         told_words = {token.word for token in sentence.tokens}
+        if "than" in told_words or any(one.word == "nothing" for one in clause.objects):
+            # `opened tougher locks than that`, `send it nothing`
+            return False
         if result == "untried" and clause.is_past and told_words & words("once ago before earlier when last"):
             # It may be an action of an earlier turn.
             return False

@@ -68,6 +68,7 @@ _HABIT = re.compile(_UNREAL["habit"], re.IGNORECASE)
 _COMPARED = re.compile(r"\bas (?:though|if)\b", re.IGNORECASE)
 _HARD = words("break")
 _SENSING = words("see watch hear feel notice")
+_TOPICAL = words("think speak talk dream hear read sing")
 _MODALS = words("could would may might should must ought will shall 'll 'd")
 _CONDITIONS = words("one another a an")
 _TIMES = frozenset(
@@ -538,6 +539,9 @@ class _ClauseReader:
             if before.modal in _MODALS and is_shared and not (clause.is_infinitive or clause.subordinator):
                 # `would stand there and say nothing`
                 clause.modal = clause.modal or before.modal
+            if before.is_infinitive and is_shared and not clause.is_infinitive and _is_third(clause.subject):
+                # `used to come in and stand there`
+                clause.is_infinitive, clause.governor = True, before.governor
         is_conditional: dict[int, bool] = {}
         for clause in clauses:
             if clause.subordinator in {"if", "unless"} and not self._is_as(clause):
@@ -549,6 +553,11 @@ class _ClauseReader:
                 for one in clauses:
                     one.is_asserted &= one is clause or one.part > clause.part
                 self.attributed = max(self.attributed, clause.verb_start)
+        for before, clause in pairwise(clauses):
+            thought = [group for word, group in before.phrases if word in {"of", "about"}]
+            if before.base in _TOPICAL and clause.subject is not None and clause.subject in thought:
+                # `You think of Delta, who laughs`
+                clause.is_asserted = False
         for clause in clauses:
             future = clause.modal and clause.modal not in {"can", "cannot", "could"}
             if clause.subordinator in words("when whenever once after wherever where") and any(
@@ -721,6 +730,13 @@ def _form_of(word: str) -> str:
         "be": BASE,
         "done": PARTICIPLE,
     }.get(word, PAST if word in words("was were had did") else "third")
+
+
+def _is_third(group: Group | None) -> bool:
+    """Return True for one person or thing, whose present ends in s."""
+    if group is None or group.joined or group.head.tag == "pron":
+        return group is not None and group.word in {"he", "she", "it"}
+    return group.head.tag == "name" and any(kind == "entity" for kind, _ in group.head.refs)
 
 
 def _is_time(group: Group) -> bool:

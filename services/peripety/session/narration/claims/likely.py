@@ -76,7 +76,7 @@ _BAD = re.compile(
     r"|(?:gives?|gave|given) up)\b",
     re.IGNORECASE,
 )
-_TRIED = words("try tries tried trying attempt attempts if would could might almost nearly")
+_TRIED = words("than try tries tried trying attempt attempts if would could might almost nearly")
 _LEAST_LENGTH = 3
 _Claim = tuple[str, str, bool]
 """Kind, fact of the record, and True if the claim is certain."""

@@ -59,7 +59,8 @@ class PresenceClaims:
         self._here = facts.places_of(self._you)
         self._phrases = Phrases("people")
         self._is_remote = False
-        self._visited = _reached(facts)
+        self._visited = _reached(facts, "name")
+        self._met = _reached(facts, "name", "description")
 
     def check(self, sentence: Sentence, text: str, before: str = "") -> Iterator[WrongClaim]:
         """Yield the claims of a sentence that contradict the record.
@@ -221,7 +222,7 @@ class PresenceClaims:
             and not clause.is_negative
             and self._appears(sentence, clause, absent)
         ):
-            is_met = bool(self._visited & self._facts.places_of(absent)) and clause.base in _ANSWERS
+            is_met = bool(self._met & self._facts.places_of(absent)) and clause.base in _ANSWERS | {"say"}
             yield self._elsewhere(absent, text, is_certain=not is_met)
             return
         if not is_remote and not clause.is_negative:
@@ -683,10 +684,10 @@ def _returns(sentence: Sentence, clause: ProseClause) -> bool:
     )
 
 
-def _reached(facts: TurnFacts) -> set[str]:
-    """Return the places that the actions of the turn name, and those of the entities that they name."""
+def _reached(facts: TurnFacts, *keys: str) -> set[str]:
+    """Return the places that texts of the actions of the turn name, and those of the entities in them."""
     rules = {rule["id"]: rule for rule in facts.spec.get("actions", ())}
-    text = " ".join(str(rules.get(one.action_id, {}).get("name") or "") for one in facts.actions)
+    text = " ".join(str(rules.get(one.action_id, {}).get(key) or "") for one in facts.actions for key in keys)
     chosen = {value for one in facts.actions for value in one.params.values() if isinstance(value, str)}
     after = facts.after
 

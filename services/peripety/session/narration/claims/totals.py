@@ -104,6 +104,8 @@ class AmountReader:
         end = sentence.tokens.index(group.tokens[-1]) + 1
         own = {token.word for token in group.tokens}
         after = {token.word for token in sentence.tokens[end : end + 1]}
+        if [token.word for token in sentence.tokens[end : end + 3]] == ["at", "a", "time"]:
+            return True
         # `seven percent less x` is a difference.
         return bool((before | own) & _VAGUE) or bool((own | after) & _DIFFERENCES)
 

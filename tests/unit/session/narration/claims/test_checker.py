@@ -25,7 +25,7 @@ from peripety.session.narration.claims.record import TurnFacts
 from peripety.session.state_facts import read_facts
 from peripety.session.types import NarratorStats, Resolution
 from support.engine.specs import action, document, never
-from support.session.claims import cases, corpus, honest_turns, paraphrases
+from support.session.claims import cases, corpus, four_narrators, honest_turns, paraphrases
 from support.session.sessions import outcome, played, scene_of
 
 CAUGHT, FALSE_ALARMS = 0.85, 0.01
@@ -40,6 +40,8 @@ CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.62, 0.0
 CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.5, 0.01
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
 CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.38, 0.022
+# By four further authors. The texts of the last two were never read: theirs is the share of a new author.
+CAUGHT_FOUR = {"tuning": ((1, 2), 0.34, 0.012), "held out": ((3, 4), 0.34, 0.014)}
 # By the author of the checks, before the checks were changed. The false alarms of the sealed half were read
 # later.
 CAUGHT_TUNING, TUNING_FALSE_ALARMS = 0.67, 0.01
@@ -255,6 +257,30 @@ def test_the_documented_share_of_prose_by_other_authors_is_caught(
     )
     assert caught >= least_caught * (caught + missed)
     assert alarms <= most_alarms * (alarms + passed)
+
+
+@pytest.mark.parametrize("part", CAUGHT_FOUR)
+def test_the_documented_share_of_prose_by_four_narrators_is_caught(part: str) -> None:
+    authors, least_caught, most_alarms = CAUGHT_FOUR[part]
+    checkers: dict[int, ClaimChecker] = {}
+    found: Counter[tuple[str, bool]] = Counter()
+    for facts, label, _, text in four_narrators(*authors):
+        checker = checkers.setdefault(id(facts), ClaimChecker(facts))
+        found[label, bool(checker.check(text))] += 1
+    assert found["false", True] >= least_caught * (found["false", True] + found["false", False])
+    assert found["true", True] <= most_alarms * (found["true", True] + found["true", False])
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        ("action", "You repaired a harder signal than that in your sleep."),
+        ("life", "You think of Delta, who laughs at everyone."),
+        ("life", "Delta used to bring you bread and sit by the gate."),
+    ],
+)
+def test_what_is_only_thought_of_or_compared_is_no_claim(label: str, text: str) -> None:
+    assert [one.kind for one in checker_of().check(text)] == [], label
 
 
 @pytest.mark.parametrize(
