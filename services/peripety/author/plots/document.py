@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine
 from peripety.author.plots.addressing import address_words
 from peripety.author.plots.amounts import PlotClock, PlotStore, find_clock, find_scale, find_store
-from peripety.author.plots.elements import ELEMENTS, add_element_texts, add_elements
+from peripety.author.plots.elements import ELEMENTS, SMALL_ELEMENTS, add_element_texts, add_elements
 from peripety.author.plots.noun_phrases import NounPhrase
 from peripety.author.plots.particulars import is_situation_first, list_counted, list_wishes
 from peripety.author.plots.phrases import (
@@ -37,6 +37,7 @@ from peripety.author.plots.plot import (
     build_plot_events,
     build_plot_state,
     build_solutions,
+    find_limit,
     find_top,
     gauge_path,
 )
@@ -113,7 +114,9 @@ class PlotDocument:
         written: PlotDocument = self
         trials = [written._calibrate(spec_id, seed, mark, note, variation)]
         while trials[-1][0][0] and written._elements:
-            slots = {name: words for name, words in written._slots.items() if name != written._elements[-1]}
+            # Elements without a gauge are left out together.
+            last = set(SMALL_ELEMENTS) & set(written._elements) or {written._elements[-1]}
+            slots = {name: words for name, words in written._slots.items() if name not in last}
             written = PlotDocument(*self._sources, slots, self._choose)
             trials.append(written._calibrate(spec_id, seed, mark, note, variation))
         return min(trials, key=lambda trial: trial[0])[1]
@@ -289,6 +292,12 @@ class PlotDocument:
                     label = label.replace(".bare}", "}")
                 yield fill_phrase(label, self._slots) or label
 
+    def _find_end(self, name: str, scale: PlotNumbers) -> int | None:
+        """Return the value at which a gauge that grows ends the game; None for another gauge."""
+        rules = [{"when": self._plot.win}, *self._plot.losses]
+        ends = [at for rule in rules if (at := find_limit(rule["when"], name, scale)) is not None]
+        return min(ends, default=None)
+
     def _gauge_text(self, name: str) -> Mapping[str, Any]:
         return find_gauge_text(self._texts, name)
 
@@ -347,7 +356,7 @@ class PlotDocument:
                 {
                     "name": _as_title(self._fill(line)),
                     **({"unit": self._common["units"].get(unit, unit)} if unit else {}),
-                    "bands": [*build_bands(words, find_top(gauge, name, scale))],
+                    "bands": [*build_bands(words, find_top(gauge, name, scale), self._find_end(name, scale))],
                 },
             )
 
@@ -377,11 +386,20 @@ def without_company(lines: Sequence[str], texts: Mapping[str, Any]) -> list[str]
     return [line for line in lines if not company.search(strip_slots(line))]
 
 
-def build_bands(words: Sequence[str], top: int) -> Iterator[dict[str, Any]]:
-    """Yield the bands of a gauge from 0 to its maximum; the first band is 0 alone."""
+def build_bands(words: Sequence[str], top: int, end: int | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the bands of a gauge from 0 to its maximum; the first band is 0 alone.
+
+    Args:
+        words: the words of the bands.
+        top: the maximum.
+        end: the value at which the game ends, and from which the last word holds; None without one.
+    """
     steps = len(words) - 1
     for place, word in enumerate(words):
-        yield {"word": word} if place == steps else {"upto": round(top * place / steps), "word": word}
+        upto = round((end or top) * place / steps)
+        if end is not None and place == steps - 1:
+            upto = end - 1
+        yield {"word": word} if place == steps else {"upto": upto, "word": word}
 
 
 def calibrate_plot(

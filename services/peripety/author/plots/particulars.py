@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from peripety.author.plots.phrases import Slots
     from peripety.author.text_analysis.reading import Person, Reading
 
-PERSON, THING, PLACE, DANGER = "person", "thing", "place", "danger"
+PERSON, AWAY, THING, PLACE, DANGER = "person", "absent", "thing", "place", "danger"
 """Kinds of details."""
 
 _SENTENCE = re.compile(
@@ -133,7 +133,7 @@ def list_counted(reading: Reading, told: str) -> list[str]:
 def fill_sides(reading: Reading, slots: Slots, common: Mapping[str, Any]) -> dict[str, NounPhrase]:
     """Return a phrase for the persons of each side who have no part in the plot."""
     found: dict[str, NounPhrase] = {}
-    left = [*_list_left(reading, slots)]
+    left = [*list_left(reading, slots)]
     for side, name in _SIDES.items():
         people = [person for person, _ in left if person.side == side]
         phrases = [phrase for one in people if (phrase := own_phrase(one, reading, common))]
@@ -148,7 +148,9 @@ def fill_sides(reading: Reading, slots: Slots, common: Mapping[str, Any]) -> dic
 def list_details(reading: Reading, slots: Mapping[str, NounPhrase]) -> list[tuple[str, NounPhrase]]:
     """Return the kind and the phrase of what the text names and no slot takes, in order of their kinds."""
     language = reading.language
-    found = [(PERSON, phrase) for _, phrase in _list_left(reading, slots)]
+    found = [
+        (AWAY if person.side == ABSENT else PERSON, phrase) for person, phrase in list_left(reading, slots)
+    ]
     counted = [amount.of for amount in reading.amounts if amount.of is not None]
     for kind, phrases in (
         (THING, [*counted, *reading.supplies, *reading.others]),
@@ -185,7 +187,7 @@ def list_wishes(reading: Reading) -> list[tuple[NounPhrase, str]]:
     return found
 
 
-def _list_left(reading: Reading, slots: Slots) -> Iterator[tuple[Person, NounPhrase]]:
+def list_left(reading: Reading, slots: Slots) -> Iterator[tuple[Person, NounPhrase]]:
     """Yield the persons without a part in the plot, with their phrases."""
     parts = [value.bare for value in slots.values() if isinstance(value, NounPhrase)]
     for person in reading.people:

@@ -265,6 +265,20 @@ def build_condition(text: str, scale: PlotNumbers) -> dict[str, Any]:
     return clauses[0] if len(clauses) == 1 else {"and": clauses}
 
 
+def find_limit(text: str, gauge: str, scale: PlotNumbers) -> int | None:
+    """Return the value that a short condition wants a gauge to reach; None if it wants none.
+
+    Args:
+        text: the condition.
+        gauge: the id of the gauge.
+        scale: the numbers of the scenario.
+    """
+    values = [
+        int(value) for name, operator, value in _CLAUSE.findall(text) if name == gauge and operator == ">="
+    ]
+    return scale.to_amount(gauge, min(values)) if values else None
+
+
 def build_plot_actions(plot: Plot, scale: PlotNumbers) -> list[dict[str, Any]]:
     """Return the actions without texts."""
     return [_build_action(action, scale) for action in plot.actions]

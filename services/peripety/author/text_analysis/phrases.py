@@ -344,11 +344,15 @@ class _ChunkReader:
         return not moment and not noun_after and not harm
 
     def _names_a_family(self) -> bool:
-        """Return True for a plural of persons right after a name with an article."""
-        if self._grammar.code != "en" or not self._has_tag("noun") or self._chunk.definite != "det":
+        """Return True for a plural of persons, or one thing, right after a name with an article."""
+        is_marked = self._chunk.definite == "det" or bool(self._chunk.adjectives)
+        if self._grammar.code != "en" or not self._has_tag("noun") or not is_marked:
             return False
         word, (name, *others) = self._words[self._place], [*self._chunk.names, None]
         is_plural = word.low != word.lemma and word.classes[:1] == ("person",)
+        # A name right after "a" belongs to a thing: "a Gamma pump".
+        is_kind = self._words[self._chunk.start].low in ("a", "an") and word.classes[:1] != ("person",)
+        is_plural = is_plural or is_kind
         return name is not None and others == [None] and not self._chunk.nouns and is_plural
 
     def _may_modify(self, place: int) -> bool:

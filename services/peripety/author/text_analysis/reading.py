@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.text_analysis.clauses import Aim, ClauseReader
@@ -33,7 +34,8 @@ _TITLE_STOP = re.compile(r"\b(Mr|Mrs|Ms|Dr|St|Prof)\.(?= )")
 _OPPOSED = ("take", "stop")
 """Patterns whose goal is about a thing of an opponent."""
 _TANGIBLE = ("artifact", "possession", "location", "object", "animal", "substance", "food", "plant", "")
-_KEPT = ("artifact", "possession", "location", "group")
+_KEPT = ("artifact", "possession", "location", "group", "plant", "object", "communication")
+_RIVALS = ("person", "group", "artifact")
 _ENGLISH_SHARE, _HAN_SHARE = 0.6, 0.3
 
 PATTERNS = (
@@ -161,6 +163,10 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
             # The thing that is to end belongs to an opponent.
             pattern = "stop"
             scores = {pattern: main.trust, **scores}
+    if main is not None and main.goal.verb in grammar.words("goals", "saving"):
+        things.oppose_enders((main.place, main.end))
+    if main is not None and pattern == "take":
+        things.oppose_sources((main.place, main.end))
     return Reading(
         text=text,
         language=grammar.code,
@@ -218,7 +224,7 @@ def _score_patterns(
     asks = grammar.words("goals", "asks")
     if any(word.first and word.low in asks for word in words):
         scores["find_out"] = scores.get("find_out", 0.0) + 2 * _CUE
-    _favour_object(scores, main, grammar.words("goals", "causing"))
+    _favour_object(scores, main, words, grammar)
     alone = main is None or not _find_best_match(main, grammar)
     texts = [f"{gap}{gap.join(row)}{gap}" for row in (lemmas, lows)]
     for pattern, rows in grammar.rows("cues").items():
@@ -228,9 +234,17 @@ def _score_patterns(
     return dict(sorted(found, key=lambda item: (-item[1], item[0])))
 
 
-def _favour_object(scores: dict[str, float], main: Aim | None, causing: frozenset[str]) -> None:
+def _favour_object(
+    scores: dict[str, float], main: Aim | None, words: Sequence[Word], grammar: Grammar
+) -> None:
     """Decide between winning a person and winning a thing, for verbs that mean both."""
+    causing = grammar.words("goals", "causing")
     is_caused = main is not None and main.goal.verb in causing and "to" in main.tail[1:]
+    if main is not None and main.goal.verb in grammar.words("goals", "moving"):
+        # "Bring them to agree" is about the persons, "bring them to the border" about the way.
+        is_caused = any(
+            word.tag == "to" and then.tag == "verb" for word, then in pairwise(words[main.place : main.end])
+        )
     if is_caused and main is not None and main.goal.object and main.goal.object.sense in ("person", "group"):
         # "Get a person to act" is about the person.
         scores["win_over"] = max(scores.values(), default=0.0) + _CUE
@@ -247,6 +261,10 @@ def _favour_object(scores: dict[str, float], main: Aim | None, causing: frozense
     ):
         # A thing is saved by holding out for it.
         scores["hold_out"] = scores.get("hold_out", 0.0) + scores.pop("save")
+    is_outlasting = main is not None and main.goal.verb in grammar.words("goals", "outlasting")
+    if is_outlasting and target is not None and (target.is_proper or target.sense in _RIVALS):
+        # A rival is outlasted by doing better, and a hard time by holding out.
+        scores["outdo"] = scores.pop("hold_out", 0.0) + scores.get("outdo", 0.0)
     if main is not None and main.goal.object is not None and scores.get("win_over") == scores.get("take"):
         favoured = "take" if main.goal.object.sense in _TANGIBLE else "win_over"
         if scores.get(favoured):

@@ -40,6 +40,8 @@ _PLACE = ("artifact.place", "location", "object", "group.people")
 _HARM = ("phenomenon.weather", "event.harm", "state.harm", "act.harm")
 _PERSONAL = tuple((name,) for name in ("communication", "cognition", "emotion", "social", "possession"))
 _NEAR = 2
+_OWNED = ("artifact", "possession", "communication", "object", "animal", "plant", "substance", "food")
+"""Classes of what a person who takes no part may own."""
 _REPAIRED = frozenset(
     {"artifact", "object", "possession", "process", "body", "communication", "quantity", "substance"}
 )
@@ -79,7 +81,7 @@ class ThingReader:
         if self._is_time(chunk) and not self._must_not_know(chunk):
             self._add_season(chunk)
         elif self._is_person(chunk) and not self._is_measured(chunk):
-            if not self._says_what(chunk):
+            if not self._says_what(chunk) and not self._takes_no_part(chunk):
                 self._add_person(chunk)
             if self._is_rival(chunk):
                 self._add(self.dangers, chunk)
@@ -191,7 +193,8 @@ class ThingReader:
         if chunk.is_first_class("group.people"):
             return self._is_group(chunk)
         if chunk.has_class("person"):
-            is_thing = self._grammar.code == "en" and chunk.is_first_class("artifact")
+            # A plural such as "backups" is one of things, unless it does what only persons do.
+            is_thing = self._grammar.code == "en" and (chunk.is_first_class("artifact") or chunk.is_plural)
             acts = self._does(chunk) if is_thing else chunk.definite == "poss" or self._acts(chunk)
             return not self._is_after_place(chunk) and acts
         if self._is_naming(self._word(chunk.end)):
@@ -255,6 +258,10 @@ class ThingReader:
         before, after = chunk.before, chunk.after
         if chunk.names[0].low in self._grammar.words("people", "titles") or self._is_naming(before):
             return True
+        noun = next((one for one in self._chunks if one.start == chunk.end + 1), None)
+        if after is not None and after.tag == "mark" and noun is not None and noun.has_class("person"):
+            # "Alpha, head of the beta, wants ..."
+            return True
         is_last = after is not None and after.tag in ("adv", "prep", "end", "mark")
         if chunk.definite == "det" and is_last and not chunk.name.endswith("s"):
             # A name with an article is one of a region or a thing.
@@ -272,6 +279,24 @@ class ThingReader:
     def _is_after_place(self, chunk: Chunk) -> bool:
         before = chunk.before
         return before is not None and before.low in self._grammar.words("things", "place")
+
+    def _takes_no_part(self, chunk: Chunk) -> bool:
+        """Return True for a person who is dead, or whom a phrase names only as the owner of a thing."""
+        dead = self._grammar.words("sides", "dead")
+        after = self._words[chunk.end : chunk.end + _NEAR]
+        if any(word.low in dead or word.lemma in dead for word in (*chunk.adjectives, *after)):
+            return True
+        if chunk.is_plural or chunk.names or self._grammar.code == "zh":
+            return False
+        is_owner = any(
+            other.owner is chunk or (other.of is chunk and self._grammar.code != "en")
+            for other in self._chunks
+            if other.is_first_class(*(_OWNED if chunk.belongs else ()), "act", "event")
+        )
+        is_any = self._words[chunk.start].low in self._grammar.words("sides", "anyone")
+        return is_owner or (
+            is_any and any(one.of is chunk for one in self._chunks if one.is_first_class(*_OWNED))
+        )
 
     def _says_what(self, chunk: Chunk) -> bool:
         """Return True if the phrase only describes a person before it: "my sister is the guide"."""
@@ -332,6 +357,38 @@ class ThingReader:
                 )
                 return
         self.people.append(person)
+
+    def oppose_enders(self, goal: tuple[int, int]) -> None:
+        """Put persons who want to end what a goal saves on the side against the player.
+
+        Their wish has a verb of harm, and the thing or a pronoun of a thing as its object.
+
+        Args:
+            goal: the places of the words of the goal.
+        """
+        told = {word.low for word in self._words[goal[0] : goal[1]] if word.is_noun}
+        things = told | self._grammar.words("sides", "things")
+        ending = self._grammar.words("sides", "ending")
+        for place, person in enumerate(self.people):
+            words = person.wish.casefold().split()
+            if not person.side and not ending.isdisjoint(words) and not things.isdisjoint(words):
+                self.people[place] = replace(person, side=AGAINST)
+
+    def oppose_sources(self, goal: tuple[int, int]) -> None:
+        """Put the persons whom a goal takes something from on the side against the player.
+
+        Args:
+            goal: the places of the words of the goal.
+        """
+        sources = [
+            chunk
+            for chunk in self._chunks
+            if goal[0] < chunk.start < goal[1]
+            and self._words[chunk.start - 1].low in self._grammar.words("things", "off")
+        ]
+        for place, person in enumerate(self.people):
+            if not person.side and any(self._names_person(chunk, person) for chunk in sources):
+                self.people[place] = replace(person, side=AGAINST)
 
     def oppose_owners(self, head: str, goal: tuple[int, int], *, is_taken: bool) -> bool:
         """Put the owners of what a goal takes or stops on the side against the player, if they have none.

@@ -130,7 +130,9 @@ def test_what_has_no_part_comes_back_in_the_prose() -> None:
     plot = recognize_plot(scenario)
     assert plot is not None
     named = {phrase.definite for _, phrase in plot.details}
-    assert {"Maren", "the radio", "the dogs"} <= named
+    parts = {phrase.definite for phrase in plot.slots.values()}
+    assert {"Maren", "the radio", "the dogs"} <= named | parts
+    assert {"the dogs"} <= named
     facts = {"turn": 1, "actions": [], "changes": [], "status": {"kind": "ongoing"}}
     told = narrate(facts, (), Scene(scenario, spec["state"]))["narrative"]
     assert any(detail in told for detail in named)
