@@ -123,6 +123,24 @@ class _SuiteTest:
         return bool(self.examined.kills or self.examined.covered)
 
 
+class _FurtherMutants:
+    """Mutants beyond the first ones, while tests are run on them.
+
+    Args:
+        mutants: the mutants.
+
+    Attributes:
+        mutants: the mutants.
+        left: the ids of those that no test kills so far.
+        kills: the ids that each test kills, in the order in which the tests were run.
+    """
+
+    def __init__(self, mutants: Sequence[Mutant]) -> None:
+        self.mutants = mutants
+        self.left = [one.mutant_id for one in mutants]
+        self.kills: dict[str, frozenset[str]] = {}
+
+
 class MeasuredSuite:
     """The tests of a subject, in the order in which they were written. The result is deterministic.
 
@@ -145,6 +163,7 @@ class MeasuredSuite:
         self._covered: set[str] = set()
         self._compared: set[str] = set()
         self._equivalent: set[str] = set()
+        self._further: _FurtherMutants | None = None
 
     def add(self, test: TestCase, examined: EvaluatedTest) -> CaseVerdict:
         """Add a test with its result.
@@ -207,29 +226,35 @@ class MeasuredSuite:
         Tests that kill the most mutants are run first.
 
         Args:
-            has_time: False after the time limit; mutants that not all tests were run on are then left out.
+            has_time: False after the time limit. The next call continues with the same mutants.
         """
         changed: dict[str, None] = {}
-        order = sorted(self._added, key=lambda one: -len(self._added[one].examined.kills))
         while self._is_mutated and len(self.survivors) < _ENOUGH_SURVIVORS:
-            further = self._subject.further_mutants(len(self._mutants), _FURTHER_MUTANTS)
-            left = [one.mutant_id for one in further]
-            kills: dict[str, frozenset[str]] = {}
-            for test_id in order:
-                added = self._added[test_id]
-                if not left or not has_time():
-                    break
-                if added.examined.status is TestStatus.PASSED and added.detects_anything:
-                    kills[test_id] = self._subject.kills(added.test, left)
-                    left = [one for one in left if one not in kills[test_id]]
-            if not further or (left and not has_time()):
+            if self._further is None:
+                found = self._subject.further_mutants(len(self._mutants), _FURTHER_MUTANTS)
+                self._further = _FurtherMutants(found)
+            further = self._further
+            for test_id in sorted(self._added, key=lambda one: -len(self._added[one].examined.kills)):
+                if further.left and test_id not in further.kills:
+                    if not has_time():
+                        return [*changed]
+                    self._run_further(test_id, further)
+            self._further = None
+            if not further.mutants:
                 break
-            self._mutants |= {one.mutant_id: one for one in further}
-            for test_id, killed in kills.items():
+            self._mutants |= {one.mutant_id: one for one in further.mutants}
+            for test_id, killed in further.kills.items():
                 if killed:
                     self._add_kills(test_id, killed)
                     changed[test_id] = None
         return [*changed]
+
+    def _run_further(self, test_id: str, further: _FurtherMutants) -> None:
+        added, killed = self._added[test_id], frozenset[str]()
+        if added.examined.status is TestStatus.PASSED and added.detects_anything:
+            killed = self._subject.kills(added.test, further.left)
+        further.kills[test_id] = killed
+        further.left = [one for one in further.left if one not in killed]
 
     def know(self, mutant_ids: Collection[str]) -> None:
         """Add the further mutants of an earlier measurement, before any test is added."""

@@ -5,6 +5,7 @@ A suite knows what each test adds, which tests repeat or contradict others, and 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from peripety.testgen.types import TestCase, TestStatus
 from support.testgen.fake_run import ToySubject, toy_test
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from peripety.core.mutation_testing import Mutant
     from peripety.testgen.subjects.subject import RunResult
@@ -225,6 +226,26 @@ def test_without_time_no_further_mutant_counts() -> None:
     before = suite.quality
     assert not suite.widen(lambda: False)
     assert suite.quality == before
+
+
+def test_further_mutants_are_continued_with_after_the_time_limit() -> None:
+    suite, whole, asked = Suite(Deep()), Suite(Deep()), Counter[str]()
+    for test in (toy_test("t1", 1, 2, 3), toy_test("t2", 9, 9, 10)):
+        suite.see(test)
+        whole.see(test)
+    whole.widen(lambda: True)
+    kills = suite.toy.kills
+
+    def counted(test: TestCase, among: Collection[str]) -> frozenset[str]:
+        asked[test.test_id] += 1
+        return kills(test, among)
+
+    suite.toy.kills = counted  # type: ignore[method-assign]
+    for _ in range(6):
+        left = iter((True,))
+        suite.widen(lambda left=left: next(left, False))  # type: ignore[misc]
+    assert suite.quality == whole.quality
+    assert max(asked.values()) <= 2  # of two times three further mutants
 
 
 def test_the_further_mutants_of_an_earlier_measurement_are_known_again() -> None:

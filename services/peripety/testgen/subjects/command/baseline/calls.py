@@ -236,6 +236,7 @@ _MAX_SEEDS = 8
 _MAX_COMBINED = 6
 _MAX_EDITED = 12
 _MAX_EDITED_WORDS = 24
+_LONG_WORD = 11
 _WORD_PATTERN = re.compile(r"\d+|[^\W\d_]+|[\W_]")
 _MAX_OPTION_VALUES = 6
 _MAX_CHOICES = 40
@@ -416,16 +417,19 @@ class CandidateCalls:
     ) -> Iterator[tuple[_Call, str]]:
         """Yield calls whose longest text is one that has shown something new, with one word changed."""
         pairs = _successes(form, tried, results)
-        letters = {one.text for one in self._relevant_values(base[1]) if len(one.text) == 1}
+        values = [one.text for one in self._relevant_values(base[1])]
+        letters = sorted({text for text in values if len(text) == 1})
+        # Words as long as a length that is compared.
+        lengths = sorted({text for text in values if len(text) >= _LONG_WORD and text.isalpha()})
         best = [pairs[index][0] for index in islice(choose([one for _, one in pairs]), _MAX_EDITED)]
         groups = []
         for call in best:
             place = max(range(len(call.arguments)), key=lambda one: len(call.arguments[one]), default=None)
             if place is None and call.stdin:
-                texts = iterate_word_edits(call.stdin, sorted(letters))
+                texts = iterate_word_edits(call.stdin, letters, lengths)
                 groups.append([replace(call, stdin=one) for one in texts])
             elif place is not None and len(call.arguments[place]) > 1:
-                texts = iterate_word_edits(call.arguments[place], sorted(letters))
+                texts = iterate_word_edits(call.arguments[place], letters, lengths)
                 groups.append([replace(call, arguments=_with(call.arguments, place, one)) for one in texts])
         yield from ((one, "") for row in zip_longest(*groups) for one in row if one is not None)
 
@@ -621,12 +625,13 @@ def _calls_around(form: CommandForm, base: _Call, words: tuple[str, ...]) -> Ite
             yield replace(changed, arguments=_with(base.arguments, 0, text)), ""
 
 
-def iterate_word_edits(text: str, letters: Sequence[str]) -> Iterator[str]:
+def iterate_word_edits(text: str, letters: Sequence[str], lengths: Sequence[str] = ()) -> Iterator[str]:
     """Yield a text with one of its words or signs changed, missing or repeated.
 
     Args:
         text: the text.
         letters: single letters that the program knows, to be put in the place of others.
+        lengths: words of other lengths, to be put in the place of others.
     """
     parts = _WORD_PATTERN.findall(text)
     for place, part in enumerate(parts[:_MAX_EDITED_WORDS]):
@@ -639,7 +644,7 @@ def iterate_word_edits(text: str, letters: Sequence[str]) -> Iterator[str]:
         elif part in "+-":
             others = ["-" if part == "+" else "+", *others]
         elif part.isalpha():
-            others = [part.swapcase(), part[0], f"{part}s", *others]
+            others = [part.swapcase(), part[0], f"{part}s", *lengths, *others]
         yield from (f"{before}{other}{after}" for other in others if before or other or after)
 
 

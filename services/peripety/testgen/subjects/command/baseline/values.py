@@ -115,10 +115,11 @@ def _iterate_choices(compiled: re.Pattern[str]) -> Iterator[str]:
         first = first or text
         yield text
         counts = base.counts[:_MAX_CHOICES]
-        # The second choice of each place comes before the third one of any.
+        # The second choice of each place comes before the third one of any, and parts before characters.
+        order = sorted(range(len(counts)), key=base.members.__contains__)
         for choice in range(max(counts, default=0)):
-            for place, count in enumerate(counts):
-                if choice < count:
+            for place in order:
+                if choice < counts[place]:
                     writer = _Writer({place: choice}, is_full=is_full)
                     yield writer.write(tree)
                     if len(writer.counts) != len(base.counts):
@@ -171,6 +172,9 @@ class _Writer:
     repetitions: dict[int, int] = field(default_factory=dict)
     beyond: list[tuple[int, int]] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
+    members: set[int] = field(default_factory=set)
+    """The places of members of classes."""
+
     groups: dict[int, str] = field(default_factory=dict)
 
     def write(self, tree: Any) -> str:
@@ -220,6 +224,7 @@ class _Writer:
         return "".join(self.write(tree) for _ in range(count))
 
     def _write_class(self, members: Any) -> str:
+        self.members.add(len(self.counts))
         if members and str(members[0][0]) == "NEGATE":
             excluded = "".join(map(_characters_of, members[1:]))
             allowed = [one for one in _READABLE if one not in excluded] or ["\N{BULLET}"]

@@ -226,6 +226,7 @@ def test_words_of_a_text_are_changed_one_at_a_time() -> None:
     assert {"M 10-AB", "M 10-a", "M 10-", "M10-ab"} <= {*edits}
     assert "M 10-ab" not in edits
     assert [*iterate_word_edits("a", [])] == ["A", "aa"]
+    assert "abcdefghijab@b.c" in {*iterate_word_edits("xy@b.c", [], ["abcdefghijab"])}
     assert {"-01", "+01"} <= {*iterate_word_edits("+01", []), *iterate_word_edits("-01", [])}
 
 

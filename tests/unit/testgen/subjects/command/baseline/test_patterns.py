@@ -77,3 +77,8 @@ def test_a_choice_within_another_alternative_is_tried() -> None:
     texts = {*iterate_matches(r"^(Z|([+-])(\d\d)(:(\d\d))?)$")}
     assert {"Z", "+11", "-11"} <= texts
     assert any(":" in text for text in texts)
+
+
+def test_optional_parts_are_tried_before_other_digits() -> None:
+    texts = [*iterate_matches(r"^\d\d:\d\d([,.]\d+)?$")]
+    assert texts.index("11:11,1") < texts.index("01:11")
