@@ -72,11 +72,14 @@ WANTED_AHEAD = 2.0
 WANTED_GAP = 2.0
 TOOLS = ("floor", "start", "authors", "pynguin", "ghostwriter")
 FLOOR_OF_SCRIPTS = "floor, npm"
-_FLOOR_SHARE = 1.5
-"""Trying calls takes at most so many times the limit of one survey."""
+_FLOOR_SHARE = 2.0
+"""Trying calls takes at most half of the time; the rest is for running the tests."""
 
 _AUTHOR_MUTANTS = 60
 """Mutants of a run with an author, in place of 300: to know which test kills which takes long."""
+
+_COMPARED = 40
+"""Number of tests whose lines are compared with those of coverage.py."""
 
 _SETTLED = 3
 _START_BY_HAND, _START_MUTANTS = 5, 3
@@ -91,7 +94,7 @@ def measure_floor(program: Program, bugs: Sequence[Bug], seconds: float) -> Json
     drafts = _floor(program.original, seconds)
     used = _used_seconds() - began
     suite = PassingTests(program, drafts)
-    found = [bool(suite.failing(bug)) for bug in bugs]
+    found = [bool(suite.first_failing(bug, 1)) for bug in bugs]
     sourced = [draft for draft in drafts if draft.source]
     wrong = [draft for draft in sourced if draft not in suite.tests]
     return {
@@ -107,8 +110,11 @@ def _floor(subject: CommandSubject, seconds: float) -> list[DraftTest]:
     if subject._script is not None:
         return [*subject.baseline_tests()]
     drafts: list[DraftTest] = []
+    until = _used_seconds() + seconds
     for draft in ProgramTests(program_of(subject), subject._list_files(), seconds / _FLOOR_SHARE):
         drafts += [draft] if draft.source else subject._described(draft)
+        if _used_seconds() > until:
+            break
     return drafts
 
 
@@ -159,10 +165,7 @@ class _ForkedSubject(Remembering):
         if key_of(test) not in self._known:
             return super().kills(test, among)
         _, suite = self._known[key_of(test)]
-        # The program itself is not in the directory of the package, of which mutants are copies.
-        own = {one for one in among if self._program._mutants[one][0] == self._program._entry}
-        others = (one for one in among if one not in own and key_of(test) in self._failing_with(one, suite))
-        return super().kills(test, own).union(others)
+        return frozenset(one for one in among if key_of(test) in self._failing_with(one, suite))
 
     def _failing_with(self, mutant_id: str, suite: PassingTests) -> set[str]:
         if (mutant_id, suite) not in self._failing:
@@ -216,7 +219,7 @@ def measure_authors(program: Program, bugs: Sequence[Bug], seconds: float) -> Js
             "alone in not counting": only_not_counting,
         }
         if author == next(iter(AUTHORS)):
-            counted = [test for test in suite if test.test_id in counting]
+            counted = [test for test in suite if test.test_id in counting][:_COMPARED]
             lines = frozenset[str]().union(*(subject.run(test).covered for test in counted))
             figures[author]["lines reported"] = 100 * len(lines) / len(subject.targets)
             figures[author]["lines by coverage.py"] = _coverage_of(program, counted)

@@ -181,8 +181,13 @@ class Program:
         return None if lines is None else (key, lines)
 
     def buggy(self, bug: Bug) -> CommandSubject:
-        """Return the program on a copy of the package with a bug."""
-        return self._subject({"PYTHONPATH": str(self.copy_with(bug))})
+        """Return the program on a copy of the package with a bug, or a copy of the program with a bug."""
+        if bug.file not in self.argv:
+            return self._subject({"PYTHONPATH": str(self.copy_with(bug))})
+        place = BUILD.resolve() / "bugs" / f"{self.name}-{sha256(bug.text.encode()).hexdigest()[:12]}"
+        shutil.copytree(copy_programs(), place, dirs_exist_ok=True)
+        (place / bug.file).write_text(bug.text, encoding="utf-8")
+        return CommandSubject([str(self.python), *self.argv], place, {}, task=self.task)
 
     def copy_with(self, bug: Bug) -> Path:
         """Return a directory with a copy of the package with a bug."""
