@@ -286,11 +286,16 @@ def _existing_tests(state: GenerationState, tests: Sequence[TestCase]) -> dict[s
 
 
 def _dropped_tests(state: GenerationState) -> dict[str, Any]:
-    """Return the newest dropped tests, without those whose input equals that of a listed test."""
+    """Return the newest dropped tests, without those whose input equals that of a listed test.
+
+    Baseline tests are not listed, so tests that equal one of them are included: otherwise they are repeated.
+    """
+    listed = {test.test_id for test in state.model_tests}
     tests = [
         event.test
         for event in state.dropped
-        if event.level is not DuplicateLevel.CANONICAL and not event.test.is_combinatorial
+        if not event.test.is_combinatorial
+        and not (event.level is DuplicateLevel.CANONICAL and event.of in listed)
     ]
     return {"dropped": [_test_line(state, test) for test in tests[-_MAX_LISTED:]]} if tests else {}
 

@@ -127,6 +127,7 @@ def test_tests_that_need_no_model_are_counted_and_not_listed() -> None:
 
 def test_a_test_that_was_not_kept_is_told_unless_its_input_is_listed_already() -> None:
     state = GenerationState(order("alpha"))
+    state.apply(TestAdded(TestCase("alpha_1_9", "alpha", "given", round=1)))
     for number, level in enumerate(DuplicateLevel):
         test = TestCase(f"alpha_1_{number}", "alpha", f"given {level.value}", round=1)
         state.apply(DuplicateDropped(test, "alpha_1_9", level))
@@ -139,6 +140,14 @@ def test_a_test_that_was_not_kept_is_told_unless_its_input_is_listed_already() -
         test = TestCase(f"alpha_2_{number}", "alpha", "given", round=2)
         state.apply(DuplicateDropped(test, "alpha_1_9", DuplicateLevel.KILLS))
     assert len(asked(state)["dropped"]) == 20
+
+
+def test_a_test_that_equals_one_without_a_model_is_told() -> None:
+    state = GenerationState(order("alpha"))
+    state.apply(TestAdded(TestCase("floor1", "alpha", "given", is_combinatorial=True)))
+    again = TestCase("alpha_1_1", "alpha", "given again", round=1)
+    state.apply(DuplicateDropped(again, "floor1", DuplicateLevel.CANONICAL))
+    assert asked(state)["dropped"] == ["[alpha_1_1] alpha: given again"]
 
 
 def test_what_there_is_none_of_is_left_out() -> None:
