@@ -49,7 +49,8 @@ _PLAYER = {
 }
 """Sentences about who the player is, with the words after the verb."""
 _OWN_OBJECT = re.compile(
-    r"^(\w+(?: \w+)?) you\b(?=$| (?:alive|safe|together|home|out|through|all|both|going|fed|warm))"
+    r"^(\w+(?: \w+)?) you\b(?: all| both)?"
+    r"(?=$| (?:alive|safe|together|home|out|through|to|across|over|going|fed|warm))"
 )
 _LONGEST_TEXT = 700
 _SHORTEST_TITLE = 6

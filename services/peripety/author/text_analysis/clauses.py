@@ -536,8 +536,12 @@ class ClauseReader:
 
     def _find_object(self, place: int, end: int, particle: str) -> Chunk | None:
         at = place + 1 + bool(particle)
+        is_player = False
         while at < end:
             word = self._words[at]
+            is_player = is_player or word.tag == "player"
+            if is_player and word.tag in ("prep", "to"):
+                return None  # "bring us to the border": what follows is where, and not what
             chunk = find_chunk_at(self._chunks, at)
             if chunk is not None and chunk.start == at:
                 chunk = self._find_owned(chunk)
@@ -566,11 +570,15 @@ class ClauseReader:
         if pronoun.low not in ("them", "him", "her"):
             return None
         many = pronoun.low == "them"
-        for chunk in reversed([chunk for chunk in self._chunks if chunk.end <= place]):
-            group = chunk.is_plural or chunk.has_class("group.people")
-            if chunk is not self.role_chunk and chunk.has_class("person", "group.people") and group == many:
-                return chunk
-        return None
+        found = [
+            chunk
+            for chunk in reversed([chunk for chunk in self._chunks if chunk.end <= place])
+            if chunk is not self.role_chunk
+            and chunk.has_class("person", "group.people", "animal")
+            and (chunk.is_plural or chunk.has_class("group.people")) == many
+        ]
+        named = (chunk for chunk in found if chunk.names)
+        return next(named, None) or next(iter(found), None)
 
     def _resolve_thing(self, place: int) -> Chunk | None:
         """Return the thing of an earlier phrase that "it" means: the nearest one that can be had."""

@@ -21,6 +21,8 @@ from peripety.author.text_analysis.words import Grammar, Word, find_classes, fin
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from peripety.author.text_analysis.phrases import Chunk
+
 __all__ = ["PATTERNS", "Amount", "Deadline", "Goal", "Person", "Phrase", "Reading", "read_text"]
 
 _READ_LIMIT = 12_000
@@ -52,6 +54,9 @@ PATTERNS = (
     "stop",
 )
 """Ids of the dramatic patterns, each named by what the player has to do."""
+
+
+_SITES = ("artifact", "object", "location")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +178,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         role=clauses.role,
         goal=main.goal if main else None,
         people=tuple(things.people),
-        places=tuple(chunk.to_phrase() for chunk in things.places),
+        places=tuple(chunk.to_phrase() for chunk in _add_destination(things.places, main, chunks, grammar)),
         supplies=tuple(chunk.to_phrase() for chunk in things.supplies),
         dangers=tuple(chunk.to_phrase() for chunk in things.dangers),
         deadline=deadline,
@@ -188,6 +193,21 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         worn=tuple(chunk.to_phrase() for chunk in things.worn),
         charges=tuple(chunk.to_phrase() for chunk in things.charges),
     )
+
+
+def _add_destination(
+    places: Sequence[Chunk], main: Aim | None, chunks: Sequence[Chunk], grammar: Grammar
+) -> list[Chunk]:
+    """Return the places with what a goal ends with that leads the player there: "bring us to the bridge"."""
+    if (
+        main is None
+        or main.goal.object is not None
+        or main.goal.verb not in grammar.words("goals", "carrying")
+    ):
+        return [*places]
+    ends = (chunk for chunk in chunks if main.place < chunk.start and chunk.end == main.end)
+    last = next((chunk for chunk in ends if chunk.is_after("prep", "to") and chunk.has_class(*_SITES)), None)
+    return [*places] if last is None or last in places else [last, *places]
 
 
 def _choose_aim(aims: Sequence[Aim], grammar: Grammar, *, tuned: bool) -> Aim | None:

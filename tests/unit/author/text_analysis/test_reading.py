@@ -286,3 +286,27 @@ def test_a_thing_that_is_broken_is_no_danger_and_the_awaited_do_not_help() -> No
     assert not reading.dangers
     assert [supply.text for supply in reading.supplies] == ["paper"]
     assert [(person.role, person.side) for person in reading.people] == [("mason", "absent")]
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "target", "place"),
+    [
+        ("My aunt and I cross a plain on foot. Bring us both to the bridge.", "reach", None, "bridge"),
+        ("My aunt and I cross a plain on foot. Get us all to the bridge.", "reach", None, "bridge"),
+        (
+            "Our old bear Orla will not eat, and the nurse is away. Get her through until May.",
+            "hold_out",
+            "bear",
+            "",
+        ),
+        ("My aunt Ana is ill, and the nurse is drunk. Help her.", "save", "aunt", ""),
+    ],
+)
+def test_pronouns_of_a_goal_mean_the_player_or_the_one_with_a_name(
+    text: str, pattern: str, target: str | None, place: str
+) -> None:
+    reading = read_text(text)
+    assert reading.goal is not None
+    assert reading.pattern == pattern
+    assert (reading.goal.object and reading.goal.object.head) == target
+    assert place in ("", *(one.text for one in reading.places[:1]))
