@@ -19,7 +19,7 @@ from peripety.author.text_analysis.times import find_amounts, find_deadline, fin
 from peripety.author.text_analysis.words import Grammar, Word, find_classes, find_lemmas, load_grammars
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from peripety.author.text_analysis.phrases import Chunk
 
@@ -177,7 +177,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         language=grammar.code,
         role=clauses.role,
         goal=main.goal if main else None,
-        people=tuple(things.people),
+        people=tuple(_drop_repeated(things.people)),
         places=tuple(chunk.to_phrase() for chunk in _add_destination(things.places, main, chunks, grammar)),
         supplies=tuple(chunk.to_phrase() for chunk in things.supplies),
         dangers=tuple(chunk.to_phrase() for chunk in things.dangers),
@@ -193,6 +193,14 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         worn=tuple(chunk.to_phrase() for chunk in things.worn),
         charges=tuple(chunk.to_phrase() for chunk in things.charges),
     )
+
+
+def _drop_repeated(people: Sequence[Person]) -> Iterator[Person]:
+    """Yield the persons, and each group once: "our brass band", then "the band"."""
+    for place, person in enumerate(people):
+        longer = (other.role for other in people[:place] if other.is_group)
+        if not (person.is_group and any(role.endswith(f" {person.role}") for role in longer)):
+            yield person
 
 
 def _add_destination(

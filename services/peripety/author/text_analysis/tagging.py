@@ -288,7 +288,7 @@ class _EnglishTagger:
         if self._right_tag in ("be", "have", "modal") and self._form == "s" and self._noun:
             # The subject of the verb after it.
             return "noun"
-        if self._is_verb_of_noun():
+        if self._is_verb_of_noun() or self._word.low in self._grammar.words("people", "naming"):
             return "verb"
         if self._form == "ed" and self._verb_rank > self._noun_rank:
             return "noun"

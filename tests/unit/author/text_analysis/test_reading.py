@@ -294,12 +294,12 @@ def test_a_thing_that_is_broken_is_no_danger_and_the_awaited_do_not_help() -> No
         ("My aunt and I cross a plain on foot. Bring us both to the bridge.", "reach", None, "bridge"),
         ("My aunt and I cross a plain on foot. Get us all to the bridge.", "reach", None, "bridge"),
         (
-            "Our old bear Orla will not eat, and the nurse is away. Get her through until May.",
+            "Our old bear Orla will not eat, and the cook is away. Get her through until May.",
             "hold_out",
             "bear",
             "",
         ),
-        ("My aunt Ana is ill, and the nurse is drunk. Help her.", "save", "aunt", ""),
+        ("My aunt Ana is ill, and the cook is drunk. Help her.", "save", "aunt", ""),
     ],
 )
 def test_pronouns_of_a_goal_mean_the_player_or_the_one_with_a_name(
@@ -310,3 +310,23 @@ def test_pronouns_of_a_goal_mean_the_player_or_the_one_with_a_name(
     assert reading.pattern == pattern
     assert (reading.goal.object and reading.goal.object.head) == target
     assert place in ("", *(one.text for one in reading.places[:1]))
+
+
+@pytest.mark.parametrize(
+    ("text", "people"),
+    [
+        ("The vet is on holiday. I must feed the bear.", [("vet", "absent")]),
+        ("The cook has quit. I must open the inn.", [("cook", "absent")]),
+        (
+            "He has not spoken since his son drowned. I must persuade the keeper.",
+            [("son", "absent"), ("keeper", "")],
+        ),
+        ("His son was killed last year. I must persuade the keeper.", [("son", "absent"), ("keeper", "")]),
+        ("I have an old map and a trainer named Viktor. I must beat her.", [("trainer", "")]),
+        ("Our string quartet is tired. I must keep the quartet together.", [("string quartet", "")]),
+    ],
+)
+def test_persons_who_are_gone_are_absent_and_a_group_is_there_once(
+    text: str, people: list[tuple[str, str]]
+) -> None:
+    assert [(person.role, person.side) for person in read_text(text).people] == people
