@@ -235,6 +235,10 @@ bench-narrator-prompt: $(VENV)/installed-dev native  ## Measure the cost of the 
 bench-narrator: $(VENV)/installed-dev native  ## Grade scripted narrators, and count the misdeeds that are caught
 	@PYTHONPATH=tests $(BIN)/python -m bench.narrator
 
+.PHONY: claim-weights
+claim-weights: $(VENV)/installed-dev native  ## Train the weights of the claims of prose again
+	@PYTHONPATH=tests $(BIN)/python -m bench.claim_weights
+
 .PHONY: bench-http-clients
 bench-http-clients: $(VENV)/installed-bench  ## Compare HTTP clients for calls to providers
 	@PYTHONPATH=tests $(BIN)/python -m bench.http_clients

@@ -292,6 +292,8 @@ class ChangeClaims:
         if word or clause.is_negative or clause.is_passive:
             return False
         one = group.tokens[0].word in words("a an another one")
+        if ("at", "time") in [(preposition, other.word) for preposition, other in clause.phrases]:
+            return False
         sign = self._object_direction(clause)
         return bool(sign) and self._direction_is_wrong(paths, sign, is_strict=one)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.text_analysis.languages import detect_language
 from peripety.session.narration.claims.amounts import AmountClaims
 from peripety.session.narration.claims.clauses import resolve_pronouns
-from peripety.session.narration.claims.conduct import contains_text, has_machinery
+from peripety.session.narration.claims.conduct import RetoldSecrets, contains_text, has_machinery
 from peripety.session.narration.claims.deeds import DeedClaims, EndingClaims
 from peripety.session.narration.claims.english import (
     NameTable,
@@ -27,8 +28,8 @@ from peripety.session.narration.claims.likely import LikelyClaims
 from peripety.session.narration.claims.people import LifeClaims, PossessionClaims
 from peripety.session.narration.claims.presence import PresenceClaims
 from peripety.session.narration.claims.record import WrongClaim
-from peripety.session.narration.claims.retold_secrets import RetoldSecrets
 from peripety.session.narration.claims.tagger import tag_tokens
+from peripety.session.narration.claims.weighing import ClaimWeigher
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from peripety.session.narration.claims.deeds import Deed
     from peripety.session.narration.claims.english import ProseWord
     from peripety.session.narration.claims.record import TurnFacts
+    from peripety.session.narration.claims.weighing import Candidate
 
 
 # A last word of these does not name a place or an amount by itself.
@@ -164,9 +166,14 @@ def _quantity_names(names: Sequence[str]) -> list[str]:
         plain = re.sub(r"^[\w\u2019']+['\u2019]s\s+", "", _plain(name))
         first = re.split(r"\s+(?:of|in|at|on|until|till|to|left|above|below|about)\b", plain)[0]
         out += [plain, first, *re.findall(r"\bof\s+(?!(?:the|your|his|her)\b)(.+)$", plain)]
-    synonyms = load_toml("vocabulary.toml")["synonyms"].values()
-    out += [word for one in synonyms for word in one.split() if set(one.split()) & set(out)]
+    known = set(out)
+    out += [word for one in _synonyms() if not known.isdisjoint(one) for word in one]
     return list(dict.fromkeys(one for one in out if one and one not in _GENERAL))
+
+
+@cache
+def _synonyms() -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(one.split()) for one in load_toml("vocabulary.toml")["synonyms"].values())
 
 
 def _bearers(names: Sequence[str]) -> list[str]:
@@ -256,6 +263,7 @@ class ClaimChecker:
         self._deeds = DeedClaims(facts)
         self._endings = EndingClaims(facts, is_past=is_past)
         self._likely = LikelyClaims(facts, self._deeds, is_past=is_past)
+        self._weigher = ClaimWeigher(facts, self._deeds, is_past=is_past)
         self._names = name_table(facts, self._deeds.deeds)
         self._endings.read_endings(self._names)
         self._words = (
@@ -300,6 +308,30 @@ class ClaimChecker:
             return [WrongClaim("secret", sentence.strip(), "the player has not found this out")]
         if is_question(told) or self._repeats_record(told):
             return []
+        parsed, found = self._apply_rules(told, sentence, before)
+        certain = {one.kind for one in found if one.is_certain}
+        weighed = self._weigher.check(parsed, sentence, found)
+        found += [one for one in weighed if one.kind not in certain]
+        return list(dict.fromkeys(found))
+
+    def find_candidates(self, narrative: str) -> tuple[list[Candidate], bool]:
+        """Return the facts that a narration may contradict, and True if a rule is certain.
+
+        Args:
+            narrative: the prose.
+        """
+        sentences = split_sentences(narrative)
+        candidates: list[Candidate] = []
+        is_certain = False
+        for sentence, before in zip(sentences, ["", *sentences], strict=False):
+            told = remove_speech(sentence)
+            if not is_question(told) and not self._repeats_record(told):
+                parsed, found = self._apply_rules(told, sentence, before)
+                candidates += self._weigher.candidates(parsed, found)
+                is_certain |= any(one.is_certain for one in found)
+        return candidates, is_certain
+
+    def _apply_rules(self, told: str, sentence: str, before: str) -> tuple[Sentence, list[WrongClaim]]:
         context = tag_tokens(remove_speech(before), self._names) if before else []
         resolve_pronouns(context, self._you, is_third=self._is_third)
         parsed = self._parse(told, context)
@@ -316,7 +348,7 @@ class ClaimChecker:
                     token.refs = tuple(ref for ref in token.refs if ref[0] != "unit" or ref[1] in named)
             plain = {one.kind for one in self._find(alone, sentence, before, ()) if one.is_certain}
             found = [replace(one, is_certain=one.is_certain and one.kind in plain) for one in found]
-        return list(dict.fromkeys(found))
+        return parsed, list(dict.fromkeys(found))
 
     def _parse(self, told: str, context: Sequence[ProseWord], *, is_strict: bool = False) -> Sentence:
         parsed = read_sentence(

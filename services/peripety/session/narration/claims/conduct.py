@@ -3,12 +3,18 @@
 A narrator must not decide the player's words and deeds, reveal thoughts of others, change the tense of the
 story, give the player things that the scenario does not have, or use words of the machinery. Most words of
 such prose also occur in good prose, so a turn is refused only for names and signs of the program.
+
+The secret filter finds the words of a secret in their order. A retold secret has the same names and nouns,
+and the same lemmas of verbs. So a sentence of the prose that shares half of the content words of a
+sentence of the secret, and four of them at least, is withheld, unless one text that the audience knows has
+all of these words. A guess in fewer words is not found, and neither is one in synonyms.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from peripety.session.narration.claims.english import (
@@ -19,17 +25,20 @@ from peripety.session.narration.claims.english import (
     NameTable,
     Phrases,
     alternatives,
+    is_function_word,
     is_question,
     is_unsure,
+    number_forms,
     remove_speech,
     split_sentences,
+    verb_table,
     words,
     words_of,
 )
 from peripety.session.narration.claims.grammar import read_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from peripety.session.narration.claims.clauses import Group, ProseClause, Sentence
 
@@ -298,3 +307,52 @@ def _texts_of(value: Any) -> Iterator[str]:
             yield from _texts_of(inner)
     elif isinstance(value, str):
         yield value
+
+
+# --- secrets in other words ---
+
+_LEAST_SHARED = 4
+_CACHED_TEXTS = 4_096
+_MIN_CHARACTERS = 3
+
+
+class RetoldSecrets:
+    """Checker of sentences that retell a secret.
+
+    Args:
+        secrets: texts that the audience may not know.
+        known: texts that it knows.
+    """
+
+    def __init__(self, secrets: Sequence[str], known: Iterable[str]) -> None:
+        parts = {content_words(one) for text in secrets for one in split_sentences(text)}
+        self._secrets = [part for part in parts if len(part) >= _LEAST_SHARED]
+        self.words = frozenset(
+            word for text in secrets for word in _WORDS.findall(text.lower()) if not is_function_word(word)
+        )
+        """The words with which a retold secret may begin."""
+        self._known = {content_words(text) for text in known} if self._secrets else set()
+
+    def is_told(self, sentence: str) -> bool:
+        """Return True if a sentence, with its speech, retells a secret."""
+        told = content_words(sentence) if self._secrets else frozenset[str]()
+        for secret in self._secrets:
+            shared = told & secret
+            is_most = len(shared) >= max(_LEAST_SHARED, -(-len(secret) // 2))
+            if is_most and not any(shared <= known for known in self._known):
+                return True
+        return False
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
+def content_words(text: str) -> frozenset[str]:
+    """Return the lemmas of the words of an English text, without function words and light verbs."""
+    found = {word for word in _WORDS.findall(text.lower()) if not is_function_word(word)}
+    return frozenset(_lemma(word) for word in found if len(word) >= _MIN_CHARACTERS) - words_of(
+        "sets", "light"
+    )
+
+
+def _lemma(word: str) -> str:
+    readings = verb_table().get(word)
+    return readings[0].lemma if readings else number_forms(word)[:2][-1]

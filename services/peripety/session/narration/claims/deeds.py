@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from peripety.session.narration.claims.clauses import ProseClause
@@ -57,6 +57,7 @@ _MISSES = words(
 )
 _ANY = words_of("sets", "indefinite")
 _OUTCOMES = {name: re.compile(text) for name, text in load_toml("vocabulary.toml")["outcomes"].items()}
+_CACHED_VERBS = 4_096
 _CHANCE = re.compile(r'"(?:rand\w*|roll\w*|chance|dice|draw)"')
 
 
@@ -81,6 +82,16 @@ def _kinds() -> tuple[_Kind, ...]:
     return tuple(_Kind(*(frozenset(part.split()) for part in row)) for row in rows)
 
 
+@lru_cache(maxsize=_CACHED_VERBS)
+def _kind_of(verb: str) -> _Kind:
+    found = [one for one in _kinds() if verb in one.verbs]
+    return _Kind(
+        frozenset({verb}).union(*(one.verbs for one in found)),
+        frozenset().union(*(one.results for one in found)),
+        frozenset().union(*(one.states for one in found)),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Deed:
     """An action as a verb and its object.
@@ -102,12 +113,7 @@ class Deed:
     @property
     def kind(self) -> _Kind:
         """The kinds of action to which the verb belongs."""
-        found = [one for one in _kinds() if self.verb in one.verbs]
-        return _Kind(
-            frozenset({self.verb}).union(*(one.verbs for one in found)),
-            frozenset().union(*(one.results for one in found)),
-            frozenset().union(*(one.states for one in found)),
-        )
+        return _kind_of(self.verb)
 
 
 def read_deeds(action: Mapping[str, Any]) -> Iterator[Deed]:

@@ -85,6 +85,9 @@ class Phrases:
             yield from _compile(self._fill(phrase, slots)).finditer(text)
 
     def _fill(self, phrase: str, slots: Mapping[str, str]) -> str:
+        if "@" not in phrase:
+            return phrase
+
         def value(found: re.Match[str]) -> str:
             name = found[1]
             known = slots.get(name, self._slots.get(name))
@@ -424,6 +427,11 @@ class ProseWord:
     reading: VerbReading | None = None
 
 
+@lru_cache(maxsize=_CACHED_PATTERNS)
+def _words_of_name(name: str) -> tuple[str, ...]:
+    return tuple(token.word for token in split_words(name))
+
+
 class NameTable:
     """Names of what the record knows, which are single tokens of a sentence."""
 
@@ -446,7 +454,7 @@ class NameTable:
         """
         for name in names:
             for form in number_forms(name.lower()) if has_plural else (name.lower(),):
-                words = tuple(token.word for token in split_words(form))
+                words = _words_of_name(form)
                 if not words or (len(words) == 1 and is_function_word(words[0])):
                     continue
                 is_proper = kind == "entity" and name[:1].isupper() and len(words) == 1

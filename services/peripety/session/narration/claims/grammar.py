@@ -556,8 +556,10 @@ class _ClauseReader:
         for before, clause in pairwise(clauses):
             thought = [group for word, group in before.phrases if word in {"of", "about"}]
             if before.base in _TOPICAL and clause.subject is not None and clause.subject in thought:
-                # `You think of Delta, who laughs`
-                clause.is_asserted = False
+                # `You think of Delta, who laughs, singing`
+                later = [one for one in clauses if one.start >= clause.start and one.part == clause.part]
+                for one in later:
+                    one.is_asserted &= one.subject is not clause.subject
         for clause in clauses:
             future = clause.modal and clause.modal not in {"can", "cannot", "could"}
             if clause.subordinator in words("when whenever once after wherever where") and any(

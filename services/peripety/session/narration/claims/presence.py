@@ -222,7 +222,10 @@ class PresenceClaims:
             and not clause.is_negative
             and self._appears(sentence, clause, absent)
         ):
-            is_met = bool(self._met & self._facts.places_of(absent)) and clause.base in _ANSWERS | {"say"}
+            is_met = bool(self._met & self._facts.places_of(absent)) and clause.base in _ANSWERS | {
+                "say",
+                "look",
+            }
             yield self._elsewhere(absent, text, is_certain=not is_met)
             return
         if not is_remote and not clause.is_negative:

@@ -515,7 +515,9 @@ class TotalClaims:
             return (
                 is_now and (is_total or same) and self._amounts.is_outdated(sentence, paths, number, context)
             )
-        if any(is_rounded(number, step) for step in steps) and (not is_total or clause.is_a("gain", "spend")):
+        if any(is_rounded(number, step) for step in steps) and (
+            not is_total or clause.is_a("gain", "spend") or (role == "object" and clause.is_a("rise", "fall"))
+        ):
             return False
         is_change = (
             clause.is_a("spend", "kill")

@@ -36,16 +36,16 @@ COUNTER_FALSE_ALARMS = 0.0
 HONEST_ALARMS = 0.0
 # Of ten narrators, by the author of the last changes. Before them 45.3 % were caught. Of 381 ordinary true
 # turns 1.8 % were withheld when they were new, and of 427 true sentences that look like claims 8 %.
-CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.62, 0.0
-CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.5, 0.01
+CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.68, 0.0
+CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.54, 0.0
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
-CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.38, 0.022
+CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.44, 0.015
 # By four further authors. The texts of the last two were never read: theirs is the share of a new author.
-CAUGHT_FOUR = {"tuning": ((1, 2), 0.34, 0.012), "held out": ((3, 4), 0.34, 0.014)}
+CAUGHT_FOUR = {"tuning": ((1, 2), 0.44, 0.006), "held out": ((3, 4), 0.41, 0.014)}
 # By the author of the checks, before the checks were changed. The false alarms of the sealed half were read
 # later.
-CAUGHT_TUNING, TUNING_FALSE_ALARMS = 0.67, 0.01
-CAUGHT_SEALED, SEALED_FALSE_ALARMS = 0.6, 0.007
+CAUGHT_TUNING, TUNING_FALSE_ALARMS = 0.73, 0.0
+CAUGHT_SEALED, SEALED_FALSE_ALARMS = 0.63, 0.007
 
 
 def checker_of(kind: str = "amount") -> ClaimChecker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from peripety.session.narration.claims.checker import ClaimChecker, ClaimFilter
-from peripety.session.narration.claims.retold_secrets import RetoldSecrets, content_words
+from peripety.session.narration.claims.conduct import RetoldSecrets, content_words
 from peripety.session.narration.outcome_schema import _build_checker
 from support.engine.specs import action, document
 from support.session.claims import cases
