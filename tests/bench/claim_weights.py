@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from peripety.session.narration.claims.record import TurnFacts
-    from peripety.session.narration.claims.weighing import Candidate
+    from peripety.session.narration.claims.weighing import ClaimCandidate
 
 KINDS = ("life", "presence", "possession", "ending", "action", "amount")
 # The share of true texts of left-out authors that each kind may withhold.
@@ -46,7 +46,7 @@ class Text:
     author: str
     label: str
     kind: str
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ClaimCandidate, ...]
     is_withheld: bool
 
 
@@ -100,7 +100,7 @@ class Model:
         for number in range(ROUNDS):
             self._train(EPOCHS[number], is_first=number == 0)
 
-    def _signs(self, candidate: Candidate) -> list[tuple[str, float]]:
+    def _signs(self, candidate: ClaimCandidate) -> list[tuple[str, float]]:
         return [
             ("", 1.0),
             *((sign, size) for sign, size in candidate.signs.items() if sign in self.weights),

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from peripety.session.narration.claims.deeds import Deed
     from peripety.session.narration.claims.english import ProseWord
     from peripety.session.narration.claims.record import TurnFacts
-    from peripety.session.narration.claims.weighing import Candidate
+    from peripety.session.narration.claims.weighing import ClaimCandidate
 
 
 # A last word of these does not name a place or an amount by itself.
@@ -314,14 +314,14 @@ class ClaimChecker:
         found += [one for one in weighed if one.kind not in certain]
         return list(dict.fromkeys(found))
 
-    def find_candidates(self, narrative: str) -> tuple[list[Candidate], bool]:
+    def find_candidates(self, narrative: str) -> tuple[list[ClaimCandidate], bool]:
         """Return the facts that a narration may contradict, and True if a rule is certain.
 
         Args:
             narrative: the prose.
         """
         sentences = split_sentences(narrative)
-        candidates: list[Candidate] = []
+        candidates: list[ClaimCandidate] = []
         is_certain = False
         for sentence, before in zip(sentences, ["", *sentences], strict=False):
             told = remove_speech(sentence)

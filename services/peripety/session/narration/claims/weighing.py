@@ -50,7 +50,7 @@ _OUTCOMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ClaimCandidate:
     """A fact that a sentence may contradict.
 
     Attributes:
@@ -65,7 +65,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Topic:
+class _AmountTopic:
     """Words for more and for less of what an amount measures."""
 
     names: frozenset[str]
@@ -74,7 +74,7 @@ class _Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class _Amount:
+class _WeighedAmount:
     """A quantity of the turn."""
 
     path: str
@@ -83,7 +83,7 @@ class _Amount:
     bands: tuple[str, ...]
     band: int
     concepts: frozenset[str]
-    topics: tuple[_Topic, ...]
+    topics: tuple[_AmountTopic, ...]
 
     @property
     def step(self) -> float:
@@ -91,7 +91,7 @@ class _Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class _Action:
+class _WeighedAction:
     """The words of an action by their part, and its result."""
 
     expected: str
@@ -118,9 +118,9 @@ def _phrases() -> Mapping[str, re.Pattern[str]]:
 
 
 @cache
-def _topics() -> tuple[_Topic, ...]:
+def _topics() -> tuple[_AmountTopic, ...]:
     rows = load_toml("signs.toml")["topics"].values()
-    return tuple(_Topic(*(words(part) for part in row)) for row in rows)
+    return tuple(_AmountTopic(*(words(part) for part in row)) for row in rows)
 
 
 @cache
@@ -171,14 +171,14 @@ def _concepts_of(lemmas: Iterable[str]) -> frozenset[str]:
     return frozenset(name for lemma in lemmas for name in known.get(lemma, ()))
 
 
-class _Signs(dict[str, float]):
+class _ClaimSigns(dict[str, float]):
     """Signs of one candidate."""
 
     def put(self, sign: str, strength: float = 1.0) -> None:
         self[sign] = strength
 
 
-class _Reading:
+class _SentenceReading:
     """A sentence as sets of words, for the signs of all candidates.
 
     Args:
@@ -203,9 +203,9 @@ class _Reading:
         self.rules = Counter((one.kind, one.is_certain) for one in rules)
         self.expected = {one.kind: one.expected for one in rules}
 
-    def begin(self, kind: str) -> _Signs:
+    def begin(self, kind: str) -> _ClaimSigns:
         """Return the signs that all candidates of a kind share."""
-        signs = _Signs((flag, 1.0) for flag in self.flags)
+        signs = _ClaimSigns((flag, 1.0) for flag in self.flags)
         if self.sentence.is_unreal or not all(one.is_asserted for one in self.sentence.clauses):
             signs.put("UNREAL")
         if self.sentence.is_unreal:
@@ -216,7 +216,7 @@ class _Reading:
         return signs
 
     def add_classes(
-        self, signs: _Signs, before: str, names: str, pool: Collection[str] | None = None
+        self, signs: _ClaimSigns, before: str, names: str, pool: Collection[str] | None = None
     ) -> None:
         """Add a sign for each class with a word in the sentence, or in a part of it."""
         for name in names.split():
@@ -234,7 +234,7 @@ class _Reading:
             if self.is_unsure:
                 signs.put(f"{before}{name}&HYP")
 
-    def add_phrases(self, signs: _Signs, before: str, names: str) -> None:
+    def add_phrases(self, signs: _ClaimSigns, before: str, names: str) -> None:
         """Add a sign for each kind of phrase in the sentence."""
         for name in names.split():
             if name not in self._phrases:
@@ -290,14 +290,14 @@ class ClaimWeigher:
                 own = told - named.keys() - self._proper
                 self._ends.append((told, own, _concepts_of(told)))
 
-    def _amount(self, path: str) -> _Amount:
+    def _amount(self, path: str) -> _WeighedAmount:
         after = self._facts.after.quantities[path]
         before = self._facts.before.quantities.get(path, after)
         bands = ((self._facts.spec.get("labels") or {}).get(path) or {}).get("bands") or ()
         ends = [float(one.get("upto", float("inf"))) for one in bands]
         band = next((place for place, end in enumerate(ends) if after.value <= end), len(ends) - 1)
         names = {word for name in after.names for word in name.split()}
-        return _Amount(
+        return _WeighedAmount(
             path,
             before.value,
             after.value,
@@ -307,7 +307,7 @@ class ClaimWeigher:
             tuple(topic for topic in _topics() if topic.names & names),
         )
 
-    def _read_actions(self, deeds: DeedClaims) -> Iterator[_Action]:
+    def _read_actions(self, deeds: DeedClaims) -> Iterator[_WeighedAction]:
         spec, after = self._facts.spec, self._facts.after
         entities = " ".join(str(one.get("name") or "") for one in spec.get("entities") or ())
         places = " ".join(name for names in after.place_names.values() for name in names)
@@ -328,7 +328,7 @@ class ClaimWeigher:
             verb = frozenset(_lemma(word) for word in _WORD.findall(name.lower())[:1])
             nouns, more = _content(name) - verb, _content(description)
             kinds = [one.kind for one in own]
-            yield _Action(
+            yield _WeighedAction(
                 f"the action '{own[0].name}' {_OUTCOMES[result]}",
                 result,
                 verb,
@@ -364,14 +364,14 @@ class ClaimWeigher:
             if weight + known[""] > thresholds[one.kind]:
                 yield WrongClaim(one.kind, text.strip(), one.expected)
 
-    def candidates(self, sentence: Sentence, rules: Sequence[WrongClaim]) -> Iterator[Candidate]:
+    def candidates(self, sentence: Sentence, rules: Sequence[WrongClaim]) -> Iterator[ClaimCandidate]:
         """Yield all that a sentence may be wrong about.
 
         Args:
             sentence: the sentence without speech.
             rules: what the rules found in it.
         """
-        read = _Reading(sentence, rules)
+        read = _SentenceReading(sentence, rules)
         people: dict[str, list[int]] = {}
         places: dict[str, list[int]] = {}
         things: dict[str, list[int]] = {}
@@ -400,7 +400,9 @@ class ClaimWeigher:
 
     # --- people and things ---
 
-    def _weigh_lives(self, read: _Reading, people: Mapping[str, Sequence[int]]) -> Iterator[Candidate]:
+    def _weigh_lives(
+        self, read: _SentenceReading, people: Mapping[str, Sequence[int]]
+    ) -> Iterator[ClaimCandidate]:
         others = [one for one in people if one != self._you]
         for person in others:
             state = f"{self._lives[person]}:"
@@ -425,12 +427,12 @@ class ClaimWeigher:
                         signs.put(f"{state}own:{group.word}")
             is_dead = self._facts.after.alive.get(person) is False
             expected = f"{self._facts.after.name_of(person)} is {'dead' if is_dead else 'alive'}"
-            yield Candidate("life", expected, signs)
+            yield ClaimCandidate("life", expected, signs)
         if not others and "life" in read.expected:
-            yield Candidate("life", read.expected["life"], read.begin("life"))
+            yield ClaimCandidate("life", read.expected["life"], read.begin("life"))
 
     @staticmethod
-    def _put_verb(signs: _Signs, marks: str, clause: ProseClause) -> None:
+    def _put_verb(signs: _ClaimSigns, marks: str, clause: ProseClause) -> None:
         signs.put(marks)
         signs.put(f"{marks}:{clause.base}")
         for sense in clause.senses:
@@ -443,8 +445,8 @@ class ClaimWeigher:
         return f"{after.name_of(entity)} {verb} in {after.place_names.get(place, (place,))[0]}"
 
     def _weigh_presence(
-        self, read: _Reading, people: Mapping[str, Sequence[int]], places: Mapping[str, Sequence[int]]
-    ) -> Iterator[Candidate]:
+        self, read: _SentenceReading, people: Mapping[str, Sequence[int]], places: Mapping[str, Sequence[int]]
+    ) -> Iterator[ClaimCandidate]:
         here, is_read = self._facts.places_of(self._you), False
         for person, at in people.items():
             known = self._facts.places_of(person)
@@ -458,7 +460,7 @@ class ClaimWeigher:
                 signs = self._elsewhere(read, people, person, place, at, spots)
                 # A look or a voice from a place may be about another one.
                 if not signs.keys() & {"E:prep:from", "Y:prep:from"}:
-                    yield Candidate("presence", expected, signs)
+                    yield ClaimCandidate("presence", expected, signs)
             if person == self._you:
                 continue
             is_read = True
@@ -492,19 +494,19 @@ class ClaimWeigher:
                     for word, group in clause.phrases:
                         if person in group.keys("entity"):
                             signs.put(f"{who}y:{word}")
-            yield Candidate("presence", expected, signs)
+            yield ClaimCandidate("presence", expected, signs)
         if not is_read and "presence" in read.expected:
-            yield Candidate("presence", read.expected["presence"], read.begin("presence"))
+            yield ClaimCandidate("presence", read.expected["presence"], read.begin("presence"))
 
     def _elsewhere(
         self,
-        read: _Reading,
+        read: _SentenceReading,
         people: Mapping[str, Sequence[int]],
         person: str,
         place: str,
         at: Sequence[int],
         spots: Sequence[int],
-    ) -> _Signs:
+    ) -> _ClaimSigns:
         """Return the signs that a person is in a place."""
         signs = read.begin("presence")
         who = "Y:" if person == self._you else "E:"
@@ -538,8 +540,8 @@ class ClaimWeigher:
         return f"{after.name_of(holder)} {verb} the {thing}"
 
     def _weigh_things(
-        self, read: _Reading, people: Mapping[str, Sequence[int]], things: Mapping[str, Sequence[int]]
-    ) -> Iterator[Candidate]:
+        self, read: _SentenceReading, people: Mapping[str, Sequence[int]], things: Mapping[str, Sequence[int]]
+    ) -> Iterator[ClaimCandidate]:
         is_read = False
         for thing, at in things.items():
             holders = self._facts.holders_of(thing)
@@ -553,7 +555,7 @@ class ClaimWeigher:
                         signs.put("moved")
                     if holders & people.keys():
                         signs.put("holderhere")
-                    yield Candidate("possession", expected, signs)
+                    yield ClaimCandidate("possession", expected, signs)
             signs = read.begin("possession")
             signs.put("L:")
             for clause in read.sentence.clauses:
@@ -564,13 +566,13 @@ class ClaimWeigher:
                         signs.put(f"L:subject{marks}")
                         for word, _ in clause.phrases:
                             signs.put(f"L:subject{marks}:{word}")
-            yield Candidate("possession", expected, signs)
+            yield ClaimCandidate("possession", expected, signs)
         if not is_read and "possession" in read.expected:
-            yield Candidate("possession", read.expected["possession"], read.begin("possession"))
+            yield ClaimCandidate("possession", read.expected["possession"], read.begin("possession"))
 
     def _held(
-        self, read: _Reading, thing: str, person: str, at: Sequence[int], spots: Sequence[int]
-    ) -> _Signs:
+        self, read: _SentenceReading, thing: str, person: str, at: Sequence[int], spots: Sequence[int]
+    ) -> _ClaimSigns:
         """Return the signs that a person has a thing."""
         signs = read.begin("possession")
         who = "Y:" if person == self._you else "E:"
@@ -608,7 +610,7 @@ class ClaimWeigher:
 
     # --- endings and actions ---
 
-    def _weigh_ending(self, read: _Reading) -> Candidate:
+    def _weigh_ending(self, read: _SentenceReading) -> ClaimCandidate:
         is_over = self._facts.status.kind != "ongoing"
         now = "END:" if is_over else "ON:"
         best = (0, 0, 0)
@@ -634,9 +636,9 @@ class ClaimWeigher:
         if any(self._you in clause.subjects() for clause in read.sentence.clauses):
             signs.put(f"{now}you")
         expected = "the run has ended" if is_over else "the run has not ended"
-        return Candidate("ending", read.expected.get("ending", expected), signs)
+        return ClaimCandidate("ending", read.expected.get("ending", expected), signs)
 
-    def _weigh_actions(self, read: _Reading) -> Iterator[Candidate]:
+    def _weigh_actions(self, read: _SentenceReading) -> Iterator[ClaimCandidate]:
         is_read = False
         for action in self._actions:
             counts = {
@@ -661,12 +663,17 @@ class ClaimWeigher:
             groups += ["untouched:"] if action.result in {"untried", "refused"} else []
             for now in groups:
                 self._put_action(read, signs, now, action, counts)
-            yield Candidate("action", action.expected, signs)
+            yield ClaimCandidate("action", action.expected, signs)
         if not is_read and "action" in read.expected:
-            yield Candidate("action", read.expected["action"], read.begin("action"))
+            yield ClaimCandidate("action", read.expected["action"], read.begin("action"))
 
     def _put_action(
-        self, read: _Reading, signs: _Signs, now: str, action: _Action, counts: Mapping[str, int]
+        self,
+        read: _SentenceReading,
+        signs: _ClaimSigns,
+        now: str,
+        action: _WeighedAction,
+        counts: Mapping[str, int],
     ) -> None:
         signs.put(now)
         for name, count in counts.items():
@@ -712,7 +719,7 @@ class ClaimWeigher:
 
     # --- amounts ---
 
-    def _weigh_numbers(self, read: _Reading) -> Iterator[Candidate]:
+    def _weigh_numbers(self, read: _SentenceReading) -> Iterator[ClaimCandidate]:
         """Weigh the numbers: the value now, the value before, the difference, or none of these."""
         amounts = self._amounts
         named = {key for token in read.tokens for kind, key in token.refs if kind in _AMOUNT_KINDS}
@@ -759,7 +766,7 @@ class ClaimWeigher:
             if numbers & values:
                 signs.put(f"{state}:hasnow")
             paths = [one.path for one in pool] if linked or named & amounts.keys() else []
-            yield Candidate("amount", self._expected(read, paths), signs)
+            yield ClaimCandidate("amount", self._expected(read, paths), signs)
 
     def _kind_of_number(
         self, following: Sequence[ProseWord], follow: ProseWord | None, named: Collection[str]
@@ -774,13 +781,13 @@ class ClaimWeigher:
             return "noun"
         return "about" if self._amounts.keys() & set(named) else "bare"
 
-    def _expected(self, read: _Reading, paths: Sequence[str]) -> str:
+    def _expected(self, read: _SentenceReading, paths: Sequence[str]) -> str:
         if "amount" in read.expected:
             return read.expected["amount"]
         told = (self._expected_amounts[path] for path in dict.fromkeys(paths or self._amounts))
         return "; ".join(told)
 
-    def _weigh_levels(self, read: _Reading) -> Iterator[Candidate]:
+    def _weigh_levels(self, read: _SentenceReading) -> Iterator[ClaimCandidate]:
         """Weigh words for more, less, the same and nothing against the change of each amount."""
         named = {key for token in read.tokens for kind, key in token.refs if kind in _AMOUNT_KINDS}
         is_read = False
@@ -826,11 +833,11 @@ class ClaimWeigher:
                     signs.put(f"band:{link}{(gap > 0) - (gap < 0)}")
             if amount.now > 0 and "no" in read.words:
                 signs.put("some:no")
-            yield Candidate("amount", self._expected(read, [amount.path]), signs)
+            yield ClaimCandidate("amount", self._expected(read, [amount.path]), signs)
         if not is_read and "amount" in read.expected:
-            yield Candidate("amount", read.expected["amount"], read.begin("amount"))
+            yield ClaimCandidate("amount", read.expected["amount"], read.begin("amount"))
 
-    def _put_clauses(self, read: _Reading, signs: _Signs, before: str, path: str) -> None:
+    def _put_clauses(self, read: _SentenceReading, signs: _ClaimSigns, before: str, path: str) -> None:
         for clause in read.sentence.clauses:
             marks = self._manner(clause)[:1].replace("p", "").replace("t", "")
             if clause.subject is not None and {("quantity", path), ("bearer", path)} & set(
