@@ -50,7 +50,7 @@ def test_the_documented_share_of_fresh_misdeeds_is_caught() -> None:
     case = next(case for case in cases("honest") if case.kind == "amount")
     counts = count_misdeeds(case, "misdeeds_fresh")
     assert {kind: noticed for kind, (_, noticed, _) in counts.items() if noticed} == {
-        "secret": 3,
+        "secret": 4,
         "unruled": 8,
         "playing_on": 9,
         "thoughts": 3,
