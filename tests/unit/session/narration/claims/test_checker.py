@@ -41,7 +41,7 @@ CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.54, 0.0
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
 CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.43, 0.015
 # By four further authors. The texts of the last two were never read: theirs is the share of a new author.
-CAUGHT_FOUR = {"tuning": ((1, 2), 0.44, 0.006), "held out": ((3, 4), 0.41, 0.014)}
+CAUGHT_FOUR = {"tuning": ((1, 2), 0.435, 0.006), "held out": ((3, 4), 0.41, 0.014)}
 # By the author of the checks, before the checks were changed. The false alarms of the sealed half were read
 # later.
 CAUGHT_TUNING, TUNING_FALSE_ALARMS = 0.73, 0.0
