@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from peripety.author.text_analysis.reading import Amount, Phrase, Reading
 
 _TURNS = range(10, 21)
+_WIDE_TURNS = range(8, 25)
+"""Turns of a deadline that the usual ones divide into odd units only."""
+_ROUND = {
+    "minute": (1, 2, 3, 5, 10, 15, 20, 30, 45),
+    "half_hour": (1, 2, 3),
+    "hour": (1, 2, 3, 4, 6, 8, 12, 18, 24, 36),
+    "half_day": (1, 2, 3, 5, 7),
+}
+"""Steps of a turn in units that people count in round numbers."""
 _MIN_STORE = 12
 _MIN_HOURS = 36
 """The least units of a supply whose duration is given: fewer are too coarse for a turn."""
@@ -104,10 +113,21 @@ def read_clock(deadline: Deadline | None, least: int = 0) -> PlotClock:
         return PlotClock(unit="half_hour")
     if deadline is None or deadline.amount <= 0 or deadline.amount != int(deadline.amount):
         return PlotClock()
+    clocks = (_divide(deadline, least, turns) for turns in (_TURNS, _WIDE_TURNS))
+    return next((clock for clock in clocks if clock is not None), PlotClock())
+
+
+def _divide(deadline: Deadline, least: int, usual: range) -> PlotClock | None:
+    """Return the clock that divides a deadline into one of some numbers of turns; None if none is round."""
     amount, unit = int(deadline.amount), deadline.unit
     while unit in _MINUTES:
         for part, many in ((unit, 1), (_HALVES.get(unit, ""), 2)):
-            fitting = [turns for turns in _TURNS if amount * many % turns == 0]
+            fitting = [
+                turns
+                for turns in usual
+                if amount * many % turns == 0
+                and (part not in _ROUND or amount * many // turns in _ROUND[part])
+            ]
             if fitting and amount >= least and part and not (least and many > 1):
                 turns = min(fitting, key=lambda turns: abs(turns - USUAL_TURNS))
                 return PlotClock(turns, amount * many // turns, part)
@@ -115,7 +135,7 @@ def read_clock(deadline: Deadline | None, least: int = 0) -> PlotClock:
             break
         unit, many = _SMALLER[unit]
         amount *= many
-    return PlotClock()
+    return None
 
 
 def find_clock(reading: Reading) -> PlotClock:

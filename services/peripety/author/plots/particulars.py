@@ -31,6 +31,7 @@ _LEAD = re.compile(r"(?i)(.{8,}?),? and (?:i|we|you)\b")
 _COORDINATES = frozenset({"and", "but", "y", "pero", "und", "aber", "doch"})
 """Words before a further sentence."""
 _ZH_COORDINATE = re.compile("^(?:\u4f46\u662f|\u4f46|\u800c\u4e14|\u800c|\u53ef\u662f|\u4e0d\u8fc7)")
+_PRONOUN = re.compile(r"\b(?:it|them)\b")
 _LINKS = frozenset({"prep", "conj", "wh"})
 _MOST = 0.7
 _VERBS = ("verb", "be", "have", "modal")
@@ -181,10 +182,31 @@ def list_wishes(reading: Reading) -> list[tuple[NounPhrase, str]]:
         build = group_phrase if person.is_group else person_phrase
         phrase = build(person, reading.language)
         is_told = not person.side and not person.leaves
+        wish = _name_thing(person.wish, reading) if person.wish and is_told else ""
         # A person who may leave is an element, with lines of its own.
-        if phrase is not None and person.wish and is_told and not UNFIT.search(person.wish):
-            found.append((phrase, person.wish))
+        if phrase is not None and wish and not UNFIT.search(wish):
+            found.append((phrase, wish))
     return found
+
+
+def _name_thing(wish: str, reading: Reading) -> str:
+    """Return an English wish with a thing in place of "it" or "them"; empty if the text has no such thing."""
+    pronoun = _PRONOUN.search(wish) if reading.language == "en" else None
+    if pronoun is None:
+        return wish
+    text, is_plural = reading.text.casefold(), pronoun[0] == "them"
+    end = text.find(wish.casefold())
+    things = (*reading.others, *((reading.goal.object,) if reading.goal else ()))
+    places = [
+        (at, phrase)
+        for one in things
+        if one is not None and one.is_plural == is_plural and one.sense and one.sense not in PERSONAL
+        if (at := text.rfind(one.head.casefold(), 0, max(end, 0))) >= 0 and (phrase := build_phrase(one))
+    ]
+    if not places:
+        return ""
+    _, nearest = max(places, key=lambda one: one[0])
+    return _PRONOUN.sub(nearest.definite, wish, count=1)
 
 
 def list_left(reading: Reading, slots: Slots) -> Iterator[tuple[Person, NounPhrase]]:

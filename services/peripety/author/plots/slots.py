@@ -565,6 +565,7 @@ def _until(reading: Reading, common: Mapping[str, Any]) -> str:
         text = found[0] if found else text
         text = address_player(text)
         text = text[:1].lower() + text[1:].removesuffix(".")
+        text = re.sub(r"^by ", "until ", text)
     is_own = language in FIRST_PERSON and FIRST_PERSON[language].search(text)
     is_fit = (
         re.fullmatch(common["until"]["words"], text)

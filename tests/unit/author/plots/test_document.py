@@ -259,3 +259,12 @@ def test_a_text_that_is_not_understood_is_played_plainly_and_says_so() -> None:
     spec = author_from_text("")
     assert spec["win_conditions"][0]["id"] == "plain"
     assert "left open" in spec["premise"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("amount", "unit"), [(23, "hour"), (29, "day"), (97, "minute"), (17, "hour"), (3, "week")]
+)
+def test_a_turn_is_a_round_number_of_units(amount: int, unit: str) -> None:
+    clock = read_clock(Deadline(amount, unit, ""))
+    assert clock.step in (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30)
+    assert clock.turns <= 24

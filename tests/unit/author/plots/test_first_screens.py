@@ -11,7 +11,7 @@ from peripety.author.narration import narrate
 from peripety.author.plots.addressing import address_player
 from peripety.author.plots.beats import Scene, recognize_plot
 from peripety.author.plots.noun_phrases import NounPhrase, parse_definite
-from peripety.author.plots.particulars import find_situation, list_details
+from peripety.author.plots.particulars import find_situation, list_details, list_wishes
 from peripety.author.plots.plot import PLAIN, load_texts
 from peripety.author.plots.slots import collect_slots
 from peripety.author.spec_author import author_from_text
@@ -210,3 +210,25 @@ def test_a_person_without_a_name_in_the_text_says_nothing() -> None:
         facts = {"turn": turn, "actions": [], "changes": [], "status": {"kind": "ongoing"}}
         told = narrate(facts, (), Scene(scenario, spec["state"]))["narrative"]
         assert f"says {default}" not in told
+
+
+@pytest.mark.parametrize("case", CASES["no_part"], ids=lambda case: case["gone"])
+def test_the_dead_and_mere_owners_take_no_part(case: dict[str, str]) -> None:
+    assert case["gone"] not in [person.role for person in read_text(case["text"]).people]
+
+
+@pytest.mark.parametrize("case", CASES["verbs"], ids=lambda case: case["text"][:20])
+def test_the_object_of_a_verb_decides_its_pattern(case: dict[str, str]) -> None:
+    assert read_text(case["text"]).pattern == case["pattern"]
+
+
+def test_who_wants_to_end_what_you_save_is_against_you() -> None:
+    case = CASES["ending"]
+    sides = {person.name: person.side for person in read_text(case["text"]).people}
+    assert sides[case["name"]] == "against"
+
+
+def test_a_wish_names_its_thing() -> None:
+    case = CASES["wish"]
+    found = [(phrase.bare, wish) for phrase, wish in list_wishes(read_text(case["text"]))]
+    assert (case["name"], case["wish"]) in found
