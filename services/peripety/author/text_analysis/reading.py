@@ -178,7 +178,10 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         role=clauses.role,
         goal=main.goal if main else None,
         people=tuple(_drop_repeated(things.people)),
-        places=tuple(chunk.to_phrase() for chunk in _add_destination(things.places, main, chunks, grammar)),
+        places=tuple(
+            chunk.to_phrase()
+            for chunk in _order_places(things.places, main if pattern == "reach" else None, chunks, grammar)
+        ),
         supplies=tuple(chunk.to_phrase() for chunk in things.supplies),
         dangers=tuple(chunk.to_phrase() for chunk in things.dangers),
         deadline=deadline,
@@ -203,19 +206,22 @@ def _drop_repeated(people: Sequence[Person]) -> Iterator[Person]:
             yield person
 
 
-def _add_destination(
-    places: Sequence[Chunk], main: Aim | None, chunks: Sequence[Chunk], grammar: Grammar
+def _order_places(
+    places: Sequence[Chunk], way: Aim | None, chunks: Sequence[Chunk], grammar: Grammar
 ) -> list[Chunk]:
-    """Return the places with what a goal ends with that leads the player there: "bring us to the bridge"."""
-    if (
-        main is None
-        or main.goal.object is not None
-        or main.goal.verb not in grammar.words("goals", "carrying")
-    ):
+    """Return the places, for a goal that is a way with where it leads first and where it begins last.
+
+    "Bring us to the bridge" leads to the bridge, which by itself is no place.
+    """
+    if way is None:
         return [*places]
-    ends = (chunk for chunk in chunks if main.place < chunk.start and chunk.end == main.end)
+    starts = grammar.words("things", "off")
+    ordered = sorted(places, key=lambda chunk: chunk.before is not None and chunk.before.low in starts)
+    if way.goal.object is not None or way.goal.verb not in grammar.words("goals", "carrying"):
+        return ordered
+    ends = (chunk for chunk in chunks if way.place < chunk.start and chunk.end == way.end)
     last = next((chunk for chunk in ends if chunk.is_after("prep", "to") and chunk.has_class(*_SITES)), None)
-    return [*places] if last is None or last in places else [last, *places]
+    return ordered if last is None or last in ordered else [last, *ordered]
 
 
 def _choose_aim(aims: Sequence[Aim], grammar: Grammar, *, tuned: bool) -> Aim | None:

@@ -300,6 +300,7 @@ def test_a_thing_that_is_broken_is_no_danger_and_the_awaited_do_not_help() -> No
             "",
         ),
         ("My aunt Ana is ill, and the cook is drunk. Help her.", "save", "aunt", ""),
+        ("I must carry a blind calf from the tower to the archive.", "reach", "calf", "archive"),
     ],
 )
 def test_pronouns_of_a_goal_mean_the_player_or_the_one_with_a_name(
@@ -317,6 +318,9 @@ def test_pronouns_of_a_goal_mean_the_player_or_the_one_with_a_name(
     [
         ("The vet is on holiday. I must feed the bear.", [("vet", "absent")]),
         ("The cook has quit. I must open the inn.", [("cook", "absent")]),
+        ("The baker has gone to a funeral. I must bake the bread.", [("baker", "absent")]),
+        ("The cook has to go to the market. I must open the inn.", [("cook", "")]),
+        ("The guide has moved away. I must cross the pass.", [("guide", "absent")]),
         (
             "He has not spoken since his son drowned. I must persuade the keeper.",
             [("son", "absent"), ("keeper", "")],
