@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine
 from peripety.author.plots.addressing import address_words
 from peripety.author.plots.amounts import PlotClock, PlotStore, find_clock, find_scale, find_store
-from peripety.author.plots.elements import ELEMENTS, SMALL_ELEMENTS, add_element_texts, add_elements
+from peripety.author.plots.elements import ELEMENTS, add_element_texts, add_elements
 from peripety.author.plots.noun_phrases import NounPhrase
 from peripety.author.plots.particulars import is_situation_first, list_counted, list_wishes
 from peripety.author.plots.phrases import (
@@ -114,9 +114,7 @@ class PlotDocument:
         written: PlotDocument = self
         trials = [written._calibrate(spec_id, seed, mark, note, variation)]
         while trials[-1][0][0] and written._elements:
-            # Elements without a gauge are left out together.
-            last = set(SMALL_ELEMENTS) & set(written._elements) or {written._elements[-1]}
-            slots = {name: words for name, words in written._slots.items() if name not in last}
+            slots = {name: words for name, words in written._slots.items() if name != written._elements[-1]}
             written = PlotDocument(*self._sources, slots, self._choose)
             trials.append(written._calibrate(spec_id, seed, mark, note, variation))
         return min(trials, key=lambda trial: trial[0])[1]

@@ -1,23 +1,20 @@
-"""Elements: what a text names besides the parts of a plot, with an action and an event of its own.
+"""Elements: what a text names besides the parts of a plot, with a gauge, an action, an event and a loss.
 
 A plot has fixed parts. A person in need, a thing in a bad state and an opponent without a part become
-elements of the scenario, with a gauge and a loss. So do a person and a thing that may help once, without
-them. Their rules are in `data/elements.json`, and their texts under `elements` in the common texts.
+elements of the scenario. Their rules are in `data/elements.json`, and their texts under `elements` in the
+common texts.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.plots.cast import is_child, is_marked, own_phrase
+from peripety.author.plots.cast import own_phrase
 from peripety.author.plots.noun_phrases import NounPhrase, build_phrase
-from peripety.author.plots.particulars import list_left
 from peripety.author.plots.plot import SETTLE, PlotGauge, load_element_rules
 from peripety.author.text_analysis.sides import AGAINST, UNABLE
-from peripety.author.text_analysis.words import load_grammars
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,20 +23,16 @@ if TYPE_CHECKING:
     from peripety.author.plots.plot import Plot
     from peripety.author.text_analysis.reading import Reading
 
-ELEMENTS = ("charge", "leaver", "worn", "foe", "helper", "tool")
+ELEMENTS = ("charge", "leaver", "worn", "foe")
 """Ids of the elements, in the order in which a text gets them; each is a slot as well."""
 
 _PARTS = ("ally", "rival")
 _MOST = 2
-"""The most elements with a gauge of a scenario."""
-SMALL_ELEMENTS = ("helper", "tool")
-"""Elements without a gauge: an action that is possible once, and an event."""
-_TOOLS = ("artifact", "communication")
-"""Classes of things that the player may make use of."""
+"""The most elements of a scenario."""
 
 
 def list_elements(
-    reading: Reading, slots: Slots, common: Mapping[str, Any], *, most_helps: int = len(SMALL_ELEMENTS)
+    reading: Reading, slots: Slots, common: Mapping[str, Any]
 ) -> Iterator[tuple[str, NounPhrase]]:
     """Yield the slot and the phrase of each element of a reading.
 
@@ -47,7 +40,6 @@ def list_elements(
         reading: the reading.
         slots: the words of the user by slot; what they name is not an element.
         common: the texts that all plots of the language share.
-        most_helps: the most elements without a gauge.
     """
     # A person in need, or one who may leave, may have a part as well.
     parts = [slot for slot in slots if slot not in _PARTS]
@@ -57,22 +49,16 @@ def list_elements(
         ("leaver", (own_phrase(one, reading, common) for one in reading.people if one.leaves)),
         ("worn", (build_phrase(thing, reading.language) for thing in reading.worn)),
         ("foe", _list_side(reading, AGAINST, common)),
-        ("helper", _list_helpers(reading, slots, common)),
-        ("tool", _list_tools(reading)),
     )
-    many = helps = 0
+    many = 0
     for name, phrases in found:
         cast = [part.bare.casefold() for slot in _PARTS if isinstance(part := slots.get(slot), NounPhrase)]
-        others = [*taken, *(cast if name in ("worn", "foe", *SMALL_ELEMENTS) else ())]
+        others = [*taken, *(cast if name in ("worn", "foe") else ())]
         fitting = (one for one in phrases if one and not _is_taken(one, others))
-        may_be = name in common.get("elements", ()) and (
-            helps < most_helps if name in SMALL_ELEMENTS else many < _MOST
-        )
-        phrase = next(fitting, None) if may_be else None
+        phrase = next(fitting, None) if name in common.get("elements", ()) and many < _MOST else None
         if phrase is not None:
             taken.append(phrase.bare.casefold())
-            many += name not in SMALL_ELEMENTS
-            helps += name in SMALL_ELEMENTS
+            many += 1
             yield name, phrase
 
 
@@ -80,30 +66,6 @@ def _is_taken(phrase: NounPhrase, taken: Collection[str]) -> bool:
     """Return True if a slot has the last word of a phrase."""
     head = phrase.bare.casefold().split(" ")[-1]
     return any(head in (bare if phrase.language == "zh" else bare.split()) for bare in taken)
-
-
-def _list_helpers(reading: Reading, slots: Slots, common: Mapping[str, Any]) -> Iterator[NounPhrase | None]:
-    """Yield the single persons who have no part and may help."""
-    for person, _ in list_left(reading, slots):
-        is_free = not (person.side or person.is_group or person.doubts or person.leaves)
-        if is_free and not is_child(person, reading):
-            yield own_phrase(person, reading, common)
-
-
-def _list_tools(reading: Reading) -> Iterator[NounPhrase | None]:
-    """Yield what the player may make use of: not things of others, places where one is, or broken things."""
-    grammar = load_grammars().get(reading.language)
-    if grammar is None:
-        return
-    places = grammar.words("things", "place")
-    edge = "" if reading.language == "zh" else r"\b"
-    inside = {reading.language: f"{edge}(?:{'|'.join(map(re.escape, sorted(places)))}){edge}"}
-    worn = {one.head for one in reading.worn}
-    told = reading.goal.text.casefold() if reading.goal else ""
-    for thing in reading.others:
-        is_fit = thing.sense in _TOOLS and thing.belongs != "other" and thing.head not in worn
-        if is_fit and thing.head.casefold() not in told and not is_marked(thing.head, reading, inside):
-            yield build_phrase(thing, reading.language)
 
 
 def _list_charges(reading: Reading, common: Mapping[str, Any]) -> Iterator[NounPhrase | None]:
@@ -136,22 +98,13 @@ def add_elements(plot: Plot, names: Collection[str]) -> Plot:
         parts["$clock"] = ""
     for name in (one for one in ELEMENTS if one in names):
         rules = table[name]
-        gauge = rules.get("gauge")
+        gauge = rules["gauge"]
         price = _choose_price(rules["price"], parts, plot)
-        short = rules["action"]
-        if not price:
-            short = {**short, "does": rules["instead"]["does"]}
-            price = _choose_price(rules["instead"]["price"], parts, plot)
-        action = _with_price(_with_parts(short, parts), price, plot)
+        action = _with_price(_with_parts(rules["action"], parts), price, plot)
         event = _with_parts(rules["event"], parts)
         first_decision = next(place for place, one in enumerate(plot.actions) if one.get("once"))
         actions = [*plot.actions]
         actions.insert(first_decision, action)
-        if gauge is None:
-            steps = [*plot.solution]
-            steps.insert(steps.index(SETTLE) + 1, action["id"])
-            plot = replace(plot, actions=actions, events=[*plot.events, event], solution=steps)
-            continue
         # A player who knows the way cares for an element before it is too late.
         need = f"{name}>=7" if gauge.get("good") == "low" else f"{name}<=4"
         steps = [*plot.solution]
@@ -177,7 +130,7 @@ def _with_parts(rule: Mapping[str, Any], parts: Mapping[str, str]) -> dict[str, 
 
 
 def _choose_price(wanted: Sequence[str], parts: Mapping[str, str], plot: Plot) -> tuple[str, ...]:
-    """Return the gauges that an action costs: the first price that no other action has, if there is one.
+    """Return the gauges that an action costs: the first price that no other action of the plot has.
 
     Args:
         wanted: the parts that may be paid with, the best one first.
@@ -191,7 +144,7 @@ def _choose_price(wanted: Sequence[str], parts: Mapping[str, str], plot: Plot) -
         *(one for one in ELEMENTS if one in plot.gauges),
     ]
     prices = (price for size in range(1, len(kinds) + 1) for price in combinations(kinds, size))
-    return next((price for price in prices if set(price) not in taken), ())
+    return next(price for price in prices if set(price) not in taken)
 
 
 def list_price(changes: Mapping[str, int], gauges: Mapping[str, PlotGauge]) -> set[str]:
@@ -226,11 +179,9 @@ def add_element_texts(texts: Mapping[str, Any], names: Collection[str]) -> Mappi
     table, told = load_element_rules(), texts["common"].get("elements", {})
     merged = dict(texts)
     for name in (one for one in ELEMENTS if one in names):
-        if "gauge" in told[name]:
-            merged["gauges"] = {**merged.get("gauges", {}), name: told[name]["gauge"]}
+        merged["gauges"] = {**merged.get("gauges", {}), name: told[name]["gauge"]}
         for section, part in (("actions", "action"), ("events", "event"), ("losses", "loss")):
-            if part in told[name]:
-                merged[section] = {**merged[section], table[name][part]["id"]: told[name][part]}
+            merged[section] = {**merged[section], table[name][part]["id"]: told[name][part]}
     return merged
 
 

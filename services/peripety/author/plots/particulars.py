@@ -134,7 +134,7 @@ def list_counted(reading: Reading, told: str) -> list[str]:
 def fill_sides(reading: Reading, slots: Slots, common: Mapping[str, Any]) -> dict[str, NounPhrase]:
     """Return a phrase for the persons of each side who have no part in the plot."""
     found: dict[str, NounPhrase] = {}
-    left = [*list_left(reading, slots)]
+    left = [*_list_left(reading, slots)]
     for side, name in _SIDES.items():
         people = [person for person, _ in left if person.side == side]
         phrases = [phrase for one in people if (phrase := own_phrase(one, reading, common))]
@@ -150,7 +150,7 @@ def list_details(reading: Reading, slots: Mapping[str, NounPhrase]) -> list[tupl
     """Return the kind and the phrase of what the text names and no slot takes, in order of their kinds."""
     language = reading.language
     found = [
-        (AWAY if person.side == ABSENT else PERSON, phrase) for person, phrase in list_left(reading, slots)
+        (AWAY if person.side == ABSENT else PERSON, phrase) for person, phrase in _list_left(reading, slots)
     ]
     counted = [amount.of for amount in reading.amounts if amount.of is not None]
     for kind, phrases in (
@@ -209,7 +209,7 @@ def _name_thing(wish: str, reading: Reading) -> str:
     return _PRONOUN.sub(nearest.definite, wish, count=1)
 
 
-def list_left(reading: Reading, slots: Slots) -> Iterator[tuple[Person, NounPhrase]]:
+def _list_left(reading: Reading, slots: Slots) -> Iterator[tuple[Person, NounPhrase]]:
     """Yield the persons without a part in the plot, with their phrases."""
     parts = [value.bare for value in slots.values() if isinstance(value, NounPhrase)]
     for person in reading.people:

@@ -212,9 +212,7 @@ def _add_particulars(
     used = [_PARTICULARS[name] for name in texts.get("applied", ()) if name in _PARTICULARS]
     words = _particular_words(reading, common)
     slots = {**slots, **{name: words[name] for name in used if name in words}}
-    # A plot with few prices has none for a second help.
-    most = {"most_helps": 1} if texts.get("one_help") else {}
-    slots |= dict(list_elements(reading, slots, common, **most))
+    slots |= dict(list_elements(reading, slots, common))
     return {**slots, **fill_sides(reading, slots, common)}
 
 

@@ -211,7 +211,7 @@ def _order_places(
 ) -> list[Chunk]:
     """Return the places, for a goal that is a way with where it leads first and where it begins last.
 
-    "Bring us to the bridge" leads to the bridge, which by itself is no place.
+    "Bring us to the bridge" leads to the bridge, which alone would be a thing.
     """
     if way is None:
         return [*places]

@@ -67,22 +67,15 @@ def test_the_narrator_knows_the_elements_and_the_words_of_the_goal(case: dict[st
 def test_elements_have_texts_for_their_rules(language: str) -> None:
     told = load_texts("plain", language)["common"].get("elements", {})
     for element in told:
-        rules = load_element_rules()[element]
-        lasting = {"gauge", "loss"} & rules.keys()
-        assert told[element].keys() == {"opening", "action", "event"} | lasting
-        assert rules.keys() - {"instead"} == {"action", "price", "event"} | lasting
-        assert len(lasting) in (0, 2)
-        assert lasting or rules["action"]["once"]
+        assert told[element].keys() == {"opening", "gauge", "action", "event", "loss"}
+        assert load_element_rules()[element].keys() == {"gauge", "action", "price", "event", "loss"}
 
 
 @pytest.mark.parametrize("plot", list_plots())
 def test_an_element_adds_one_of_each_part(plot: str) -> None:
     base, more = load_plot(plot), add_elements(load_plot(plot), ELEMENTS)
-    lasting = [one for one in ELEMENTS if "gauge" in load_element_rules()[one]]
-    for part in ("actions", "events", "solution"):
+    for part in ("gauges", "actions", "events", "losses", "solution"):
         assert len(getattr(more, part)) == len(getattr(base, part)) + len(ELEMENTS)
-    for part in ("gauges", "losses"):
-        assert len(getattr(more, part)) == len(getattr(base, part)) + len(lasting)
     named = {gauge for action in more.actions for gauge in action.get("does", ())}
     assert named <= {*more.gauges, "seen"}
 
@@ -114,11 +107,7 @@ def test_a_game_with_elements_is_neither_lost_nor_won_by_waiting(case: dict[str,
 
 @pytest.mark.parametrize("plot", list_plots())
 def test_no_two_actions_have_the_same_price(plot: str) -> None:
-    helps = {"helper", "tool"}
-    is_one = load_texts(plot).get("one_help", False)
     for names in (chosen for size in range(3) for chosen in combinations(ELEMENTS, size)):
-        if is_one and helps <= set(names):
-            continue
         rules = add_elements(load_plot(plot), names)
         for part in ("does", "wrong"):
             prices = [list_price(action[part], rules.gauges) for action in rules.actions if part in action]
