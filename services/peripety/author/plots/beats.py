@@ -26,7 +26,6 @@ from peripety.author.plots.phrases import (
     fill_phrase,
     find_fillers,
     has_filler,
-    join_list,
     longest_literal,
 )
 from peripety.author.plots.plot import apply_variants, list_languages, list_plots, load_plot, load_texts
@@ -479,24 +478,14 @@ class TurnBeats:
         else:
             kind = "right" if self._was_told_right(decided) else "wrong"
             yield from self._choose(f"record {kind}", record[f"{kind}_{end}"], act=self._act(decided))
-        told = join_list(self._list_deeds(acts, decided), self._common)
+        often = [name for name, count in Counter(acts).most_common(1) if count > 1]
         echoes = [self._events[turn.event] for turn in self._scene.turns if turn.event in self._events]
-        echo = fill_phrase(self._texts["events"][echoes[-1]]["echo"], self._slots) if echoes else ""
-        if told and echo:
-            yield from self._choose("record path", record[f"path_{end}"], acts=told, echo=echo)
-        elif told:
-            yield from self._choose("record acts", record[f"acts_{end}"], acts=told)
-
-    def _list_deeds(self, acts: Sequence[str], decided: str | None) -> list[str]:
-        """Return the acts that sum up a run, in order: the first, a rare and the most frequent one."""
-        order = [name for name in dict.fromkeys(acts) if name != decided]
-        counts = Counter(acts)
-        often = max(order, key=lambda name: counts[name], default="")
-        rare = [name for name in order if counts[name] == 1 and name not in (order[0], often)]
-        kept = {*order[:1], often, *rare[-1:]}
-        line = self._common["record"]["deed"]
-        deeds = (fill_phrase(line, {"act": self._act(name)}) for name in order if name in kept)
-        return [deed for deed in deeds if deed]
+        if often:
+            yield from self._choose("record often", record["often"], act=self._act(often[0]))
+        elif echoes:
+            echo = fill_phrase(self._texts["events"][echoes[-1]]["echo"], self._slots)
+            if echo:
+                yield from self._choose("record event", record["event"], echo=echo)
 
     def _was_told_right(self, action: str) -> bool:
         """Return True if a decision of this turn or of an earlier one was right."""
