@@ -10,6 +10,7 @@ import (
 	"errors"
 	"math/big"
 	"net"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -321,7 +322,8 @@ func TestBadSettingsAreErrors(t *testing.T) {
 	if _, err := Connect("192.0.2.1:50051", WithToken("secret")); err == nil {
 		t.Error("a token would be sent as plaintext to another machine")
 	}
-	for _, local := range []string{"localhost:1", "127.0.0.1:1", "[::1]:1", "unix:/tmp/socket"} {
+	socket := "unix:" + filepath.Join(t.TempDir(), "socket")
+	for _, local := range []string{"localhost:1", "127.0.0.1:1", "[::1]:1", socket} {
 		connect(t, local, WithToken("secret"))
 	}
 }
