@@ -80,7 +80,8 @@ class PublicScenario:
     ) -> Iterator[Mapping[str, Any]]:
         """Yield the effects that write only public state.
 
-        A line of the log is left out: its text exists for the players once it is written, and not before.
+        A line of the log is left out: its text exists for the players once it is written, and not before. So
+        is an effect with a condition, which may read restricted state.
 
         Args:
             effects: the effects.
@@ -91,7 +92,7 @@ class PublicScenario:
                 later = list(self.filter_effects(one["effects"], [other["effects"] for other in meant]))
                 if later:
                     yield {**one, "effects": later}
-            elif one["op"] != "addlog" and all(map(self._can_see_writes, meant)):
+            elif one["op"] != "addlog" and "when" not in one and all(map(self._can_see_writes, meant)):
                 yield one
 
     def _find_hidden_derives(self, action: Mapping[str, Any]) -> frozenset[str]:

@@ -318,6 +318,7 @@ class _Story:
         self.promises = ["q0", "q1"][: random.randint(1, 2)]
         # Apart, so that the other parts of the scenario of a seed stay the same.
         self.apart = Random(len(repr(spec)))
+        self.conditional = Random(len(repr(spec)) + 1)
 
     def chance(self, share: float) -> bool:
         return self.random.random() < share
@@ -403,12 +404,12 @@ class _Story:
         reveal = {"op": "reveal", "clue": random.choice(self.clues)}
         match random.randrange(5):
             case 0:
-                return self.chosen(params, reveal, "clue", self.clues, may_ask=may_ask)
+                return self.perhaps(self.chosen(params, reveal, "clue", self.clues, may_ask=may_ask))
             case 1:
                 return {"op": "schedule", "id": "s0", "after": random.randint(1, 3), "effects": [reveal]}
             case 2:
                 said = {"op": "say", "statement": "s0"}
-                return self.chosen(params, said, "statement", ["s0"], may_ask=may_ask)
+                return self.perhaps(self.chosen(params, said, "statement", ["s0"], may_ask=may_ask))
             case 3:
                 operation = random.choice(("promise", "promise", "keep", "break"))
                 return {"op": operation, "promise": random.choice(self.promises)}
@@ -424,6 +425,18 @@ class _Story:
             params["moved"] = {"type": "string", "enum": self.entities}
             move["entity"] = {"param": "moved"}
         return move
+
+    def perhaps(self, effect: Json) -> Json:
+        """Return an effect on a clue or statement that half of the time has a condition."""
+        random = self.conditional
+        match random.randrange(6):
+            case 0:
+                return {**effect, "when": {"known": random.choice(self.clues)}}
+            case 1:
+                return {**effect, "when": {"!": [{"broken": "s0"}]}}
+            case 2:
+                return {**effect, "when": {"<": [{"%": [{"var": "turn"}, 3]}, 2]}}
+        return effect
 
     def chosen(self, params: Json, effect: Json, key: str, ids: list[str], *, may_ask: bool) -> Json:
         """Return an effect whose subject half of the time is a new parameter of the rule."""

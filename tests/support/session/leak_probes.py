@@ -126,6 +126,7 @@ def add_sealed_story(spec: Json) -> Json:
     """Return a scenario of version 1.1 with texts that no run ever reveals."""
     sealed = {"op": "reveal", "clue": canary("nobody", 90)}
     claim = {"op": "say", "statement": canary("nobody", 91)}
+    never = {"and": [{"<": [2, 1]}, {"===": [{"var": "state.hidden.x"}, canary("nobody", 96)]}]}
     return {
         **spec,
         "spec_version": "1.1",
@@ -143,6 +144,7 @@ def add_sealed_story(spec: Json) -> Json:
         "actions": [
             *spec["actions"],
             action("walk", [{"op": "move", "entity": "p", "to": "second"}]),
+            action("hint", [{**sealed, "when": never}, {**claim, "when": never}]),
             action("unseal", [sealed, claim], preconditions={"known": canary("nobody", 90)}),
         ],
         "win_conditions": [

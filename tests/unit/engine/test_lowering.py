@@ -239,6 +239,92 @@ def test_what_is_not_there_yet_is_in_no_view_and_in_no_change(core: Backend, vie
     assert not view.can_see("state.clues.mark")
 
 
+# --- conditional effects ---
+
+
+RICH: Json = {">=": [{"var": "state.a"}, 12]}
+
+
+def reveal_when(when: Json, clue_id: Any = "mark") -> Json:
+    return {"op": "reveal", "clue": clue_id, "when": when}
+
+
+def test_a_clue_is_revealed_only_while_its_condition_holds(core: Backend) -> None:
+    spend = {"op": "set", "path": "state.a", "value": 5}
+    search = action("search", [spend, reveal_when(RICH)])
+    program, state = on(core, actions=[search, action("other", [reveal_when(RICH, "odd key")])])
+    assert act(program, state, "search")
+    found = state.tree()["clues"]["mark"]
+    assert found == WORDS[state.tree()["hidden"]["owner"]]
+    # The condition does not hold now: what is known remains, and the rest stays unknown.
+    assert act(program, state, "search")
+    assert act(program, state, "other")
+    assert state.tree()["clues"] == {"mark": found, "odd key": ""}
+
+
+def test_a_statement_is_made_only_while_its_condition_holds(core: Backend) -> None:
+    said = {"op": "say", "statement": "claim", "when": {"!": [{"known": "odd key"}]}}
+    tell = action("tell", [{"op": "reveal", "clue": "odd key"}])
+    program, state = on(core, actions=[action("ask", [said]), tell])
+    act(program, state, "tell")
+    assert act(program, state, "ask")
+    assert state.tree()["statements"]["claim"] == ""
+    program, state = on(core, actions=[action("ask", [said]), tell])
+    assert act(program, state, "ask")
+    assert state.tree()["statements"]["claim"] == WORDS["claim"]
+
+
+def test_a_condition_reads_parameters_and_derived_values(core: Backend) -> None:
+    when: Json = {"and": [{"===": [{"var": "params.x"}, "odd key"]}, {"var": "derives.is_rich"}]}
+    choose = chosen("reveal", "clue", "mark", "odd key") | {"derives": {"is_rich": RICH}}
+    choose["effects"] = [reveal_when(when, {"param": "x"})]
+    program, state = on(core, actions=[*ACTIONS, choose])
+    assert act(program, state, "choose", x="mark")
+    assert state.tree()["clues"] == {"mark": "", "odd key": ""}
+    assert act(program, state, "choose", x="odd key")
+    assert state.tree()["clues"] == {"mark": "", "odd key": WORDS["note"]}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_later_effect_keeps_what_an_earlier_one_reveals(core: Backend, is_first: bool) -> None:
+    yes: Json = {"<": [1, 2]}
+    no: Json = {"<": [2, 1]}
+    first, second = (yes, no) if is_first else (no, yes)
+    for one, other in ((("odd key", "odd key")), ({"param": "x"}, "odd key"), ("odd key", {"param": "x"})):
+        choose = chosen("reveal", "clue", "mark", "odd key")
+        choose["effects"] = [reveal_when(first, one), reveal_when(second, other)]
+        program, state = on(core, actions=[*ACTIONS, choose])
+        assert act(program, state, "choose", x="odd key")
+        assert state.tree()["clues"] == {"mark": "", "odd key": WORDS["note"]}
+    later = {"op": "schedule", "id": "s", "after": 1, "effects": [{"op": "reveal", "clue": "odd key"}]}
+    program, state = on(core, actions=[action("act", [later, reveal_when(no, "odd key")])])
+    assert act(program, state, "act")
+    assert state.tree()["clues"]["odd key"] == ""
+
+
+@pytest.mark.parametrize("viewer", [None, "me", "beta"])
+def test_no_view_has_a_change_that_keeps_a_text(core: Backend, viewer: str | None) -> None:
+    search = action("search", [reveal_when({"===": [{"var": "state.hidden.owner"}, "first"]})])
+    program, _ = on(core, actions=[search, *ACTIONS[2:]])
+    view = engine.View(engine.Visibility(program.spec), viewer)
+    shown = set()
+    for seed in range(8):
+        state = program.new_state(seed)
+        owner = state.tree()["hidden"]["owner"]
+        for _ in range(2):
+            changes = view.project_changes(program.act(state, "search").changes)
+            shown.add((owner, tuple(change.after for change in changes)))
+    assert shown == {("first", (WORDS["first"],)), ("first", ()), ("second", ())}
+
+
+def test_an_empty_condition_always_holds() -> None:
+    bare: Json = {"op": "reveal", "clue": "mark"}
+    documents = [
+        story(actions=[*ACTIONS, action("more", [effect])]) for effect in (bare, {**bare, "when": {}})
+    ]
+    assert lower(documents[0]).spec == lower(documents[1]).spec
+
+
 # --- statements ---
 
 
@@ -465,6 +551,26 @@ def adding(*effects: Json, **parts: Any) -> Callable[[Json], Any]:
         (
             adding({"op": "schedule", "id": "s", "after": 1, "effects": [{"op": "keep", "promise": "help"}]}),
             ("NOT_SCHEDULABLE", "/actions/8/effects/0/effects/0"),
+        ),
+        (
+            adding({"op": "schedule", "id": "s", "after": 1, "effects": [reveal_when({"<": [1, 2]})]}),
+            ("NOT_SCHEDULABLE", "/actions/8/effects/0/effects/0"),
+        ),
+        (
+            adding({"op": "say", "statement": "claim", "when": {"!": [{"known": "none"}]}}),
+            ("UNKNOWN_CLUE", "/actions/8/effects/0/when/!/0/known"),
+        ),
+        (
+            adding({"op": "dec", "path": "state.a", "value": 1}, reveal_when({"!": [{"var": "state.zz"}]})),
+            ("UNKNOWN_PATH", "/actions/8/effects/1/when/!/0/var"),
+        ),
+        (
+            adding(reveal_when({"<": [1]})),
+            ("WRONG_ARITY", "/actions/8/effects/0/when/<"),
+        ),
+        (
+            adding(reveal_when({"var": 'derives["lowered:when:0"]'})),
+            ("DERIVE_CYCLE", "/actions/8/effects/0/when"),
         ),
         (adding(preconditions={"known": "none"}), ("UNKNOWN_CLUE", "/actions/8/preconditions/known")),
         (
@@ -720,6 +826,20 @@ def test_a_conclusion_needs_a_clue_without_luck() -> None:
         ("CLUES_BY_LUCK", "/clues/mark/about"),
     ]
     assert warnings(story(**parts, actions=[*locked, reveals("b", "two")])) == []
+
+
+def test_a_conditional_reveal_needs_the_clues_of_its_condition() -> None:
+    parts: Json = {"random_events": [], "clues": THREE, "statements": None, "win_conditions": []}
+    locked = [action("a", [reveal_when({"known": "two"})])]
+    assert warnings(story(**parts, actions=locked)) == [("CLUES_BY_LUCK", "/clues/mark/about")]
+    assert warnings(story(**parts, actions=[*locked, reveals("b", "two")])) == []
+    assert warnings(story(**parts, actions=[action("a", [reveal_when(RICH)])])) == []
+
+
+def test_a_clue_that_another_reveal_waits_for_needs_no_inference() -> None:
+    rules = [reveals("a", "mark"), action("b", [reveal_when({"known": "mark"}, "x")])]
+    document = spec(spec_version="1.1", clues={"mark": clue(), "x": {"text": "x"}}, actions=rules)
+    assert warnings(document) == []
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,25 @@ def test_what_is_no_effect_is_shown_as_it_is(junk: Any) -> None:
     assert describe_effect(junk, {}) != ""
 
 
+@pytest.mark.parametrize(
+    ("effect", "words"),
+    [
+        ({"op": "reveal", "clue": "c"}, 'reveals the clue "c"'),
+        (
+            {"op": "reveal", "clue": {"param": "x"}, "when": {"known": "d"}},
+            'reveals the clue "x" if d is known',
+        ),
+        ({"op": "reveal", "clue": "{0}", "when": {}}, 'reveals the clue "{0}"'),
+        (
+            {"op": "say", "statement": "s", "when": {">": [{"var": "state.a"}, 2]}},
+            'the statement "s" is made if a > 2',
+        ),
+    ],
+)
+def test_an_effect_with_a_condition_names_it(effect: Any, words: str) -> None:
+    assert describe_effect(effect, {}) == words
+
+
 def told(section: str, before: Any, after: Any) -> list[str]:
     edits = diff_specs({**spec(), section: before}, {**spec(), section: after})
     return [edit.summary for edit in edits]

@@ -192,3 +192,21 @@ def test_a_path_with_a_parameter_is_public_if_it_is_for_every_value(hidden: str)
     labelled = {**document, "visibility": [{"path": hidden, "to": "hidden"}]}
     seen = PublicScenario(labelled).filter_action(ask)
     assert (len(seen.effects), seen.has_secret_preconditions) == (0, True)
+
+
+@pytest.mark.parametrize("clue", ["mark", {"param": "which"}])
+def test_an_effect_with_a_condition_is_left_out(clue: Any) -> None:
+    when = {"===": [{"var": "state.hidden.owner"}, "canary"]}
+    search = action(
+        "search",
+        [{"op": "reveal", "clue": clue, "when": when}, moved("inc", "a")],
+        params={"which": {"type": "string", "enum": ["mark"]}},
+    )
+    document = spec(
+        spec_version="1.1",
+        state={"a": 9, "hidden": {"owner": "x"}},
+        clues={"mark": {"text": "found"}},
+        actions=[search],
+    )
+    assert [one.code for one in engine.validate(as_bytes(document)) if one.severity is Severity.ERROR] == []
+    assert scenario_tools(document)[0].tool.description == "search. Effects: a +1."

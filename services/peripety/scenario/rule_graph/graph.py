@@ -268,6 +268,7 @@ def _with_effects(
             rule.schedules.append(GraphEdge(rule.node.node_id, place, EdgeKind.SCHEDULES))
             later.append((scheduled, effect["effects"]))
         else:
+            rule.accesses.extend((path, EdgeKind.READS) for path in find_read_paths(effect.get("when")))
             rule.accesses.extend(find_written_paths(effect, known))
     yield rule
     for scheduled, inner in later:

@@ -136,6 +136,17 @@ def list_veiled_paths(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     yield from (("state", "private", entity, "promises", name) for entity, name in _iter_hearers(spec))
 
 
+def list_conditional_paths(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the clues and statements that an effect with a condition may leave as they are."""
+    for section, _ in _RULES:
+        for rule in spec[section]:
+            for _, effect, _ in iter_story_effects(rule["effects"], ""):
+                if effect["op"] in STORY_OPERATIONS and effect.get("when"):
+                    key, entries = STORY_OPERATIONS[effect["op"]]
+                    for name in list_subjects(effect[key], rule.get("params", {})):
+                        yield ("state", entries, name)
+
+
 def list_subjects(subject: Any, params: Mapping[str, Any]) -> list[str]:
     """Return the ids that a subject of an effect may have, `id` or `{"param": name}`.
 
@@ -222,12 +233,16 @@ class _LoweredRule:
         effects: effects after its own, each with the index of the effect that it belongs to, or None for the
             rule itself.
         params: its parameters.
+        place: its JSON Pointer.
+        texts: the section and the subject of each text that its own effects write, with the derived value.
     """
 
+    place: str
     params: Mapping[str, Any] = field(default_factory=dict)
     guards: list[Any] = field(default_factory=list)
     derives: dict[str, Any] = field(default_factory=dict)
     effects: list[tuple[dict[str, Any], int | None]] = field(default_factory=list)
+    texts: list[tuple[str, Any, str]] = field(default_factory=list)
 
     def derive(self, name: str, logic: Any) -> str:
         """Add a derived value; return its name."""
@@ -295,11 +310,12 @@ class _Lowerer:
 
     def _lower_rule(self, rule: dict[str, Any], section: str, index: int, condition: str) -> dict[str, Any]:
         place = format_pointer((section, index))
-        gained = _LoweredRule(rule.get("params", {}))
+        gained = _LoweredRule(place, rule.get("params", {}))
         if rule.get("once"):
             self._guard_once(section, rule["id"], None, gained)
         effects = [
-            self._lower_effect(effect, number, gained) for number, effect in enumerate(rule["effects"])
+            self._lower_effect(effect, number, gained, f"{place}/effects/{number}")
+            for number, effect in enumerate(rule["effects"])
         ]
         lowered = {key: value for key, value in rule.items() if key != "once"}
         lowered["effects"] = [*effects, *(effect for effect, _ in gained.effects)]
@@ -323,50 +339,88 @@ class _Lowerer:
             ({"op": "set", "path": flag, "value": gained.derive("true", logic=True)}, owner)
         )
 
-    def _lower_effect(self, effect: dict[str, Any], owner: int, gained: _LoweredRule) -> dict[str, Any]:
-        """Return the replacement of an effect; `gained` receives the rest."""
+    def _lower_effect(
+        self,
+        effect: dict[str, Any],
+        owner: int,
+        gained: _LoweredRule,
+        place: str,
+    ) -> dict[str, Any]:
+        """Return the replacement of an effect at a place; `gained` receives the rest."""
         if effect["op"] == "schedule":
             if effect.get("once"):
                 self._guard_once("schedules", effect["id"], owner, gained)
-            later = [self._lower_effect(inner, owner, gained) for inner in effect["effects"]]
+            written = [*gained.texts]
+            later = [
+                self._lower_effect(inner, owner, gained, f"{place}/effects/{number}")
+                for number, inner in enumerate(effect["effects"])
+            ]
+            gained.texts = written
             return {key: value for key, value in effect.items() if key != "once"} | {"effects": later}
         if effect["op"] == "move":
             return self._lower_move(effect, owner, gained)
         if effect["op"] in STORY_OPERATIONS:
-            return self._lower_subject(effect, owner, gained)
+            return self._lower_subject(effect, owner, gained, place)
         return effect
 
-    def _lower_subject(self, effect: dict[str, Any], owner: int, gained: _LoweredRule) -> dict[str, Any]:
+    def _lower_subject(
+        self,
+        effect: dict[str, Any],
+        owner: int,
+        gained: _LoweredRule,
+        place: str,
+    ) -> dict[str, Any]:
         """Lower an effect on a clue, a statement or a promise."""
         key, section = STORY_OPERATIONS[effect["op"]]
         subject = effect[key]
         if isinstance(subject, dict):
-            return self._lower_chosen(key, section, subject, gained)
+            return self._lower_chosen(effect, gained, place)
         if subject not in self._sections[section]:
             return _nothing()
         path = format_path(("state", section, subject))
         entry = self._sections[section][subject]
-        if effect["op"] == "reveal":
-            return _set(path, gained.derive(f"clue:{subject}", self._text_by_deal(entry["text"])))
-        if effect["op"] == "say":
-            return _set(path, gained.derive(f"statement:{subject}", self._text_by_deal(entry["text"])))
+        if section != "promises":
+            text = self._text_by_deal(entry["text"])
+            return _set(path, self._derive_text(effect, path, f"{key}:{subject}", text, gained, place))
         return self._lower_promise(effect["op"], subject, path, owner, gained)
 
-    def _lower_chosen(
-        self,
-        key: str,
-        section: str,
-        subject: dict[str, Any],
-        gained: _LoweredRule,
-    ) -> dict[str, Any]:
+    def _lower_chosen(self, effect: dict[str, Any], gained: _LoweredRule, place: str) -> dict[str, Any]:
         """Lower an effect on the clue or statement that a parameter names."""
-        entries, name = self._sections[section], subject["param"]
-        options = [option for option in list_subjects(subject, gained.params) if option in entries]
+        key, section = STORY_OPERATIONS[effect["op"]]
+        entries, name = self._sections[section], effect[key]["param"]
+        options = [option for option in list_subjects(effect[key], gained.params) if option in entries]
         if not options:
             return _nothing()
         texts = {option: self._text_by_deal(entries[option]["text"]) for option in options}
         text = _choose_text({"var": f"params.{name}"}, [*texts.items()])
-        return _set(f"state.{section}[params.{name}]", gained.derive(f"{key}s:{name}", text))
+        path = f"state.{section}[params.{name}]"
+        return _set(path, self._derive_text(effect, path, f"{key}s:{name}", text, gained, place))
+
+    def _derive_text(
+        self,
+        effect: dict[str, Any],
+        path: str,
+        name: str,
+        text: Any,
+        gained: _LoweredRule,
+        place: str,
+    ) -> str:
+        """Add the text of a clue or statement, or what is there while the condition of the effect fails.
+
+        Returns:
+            The name of the derived value.
+        """
+        key, section = STORY_OPERATIONS[effect["op"]]
+        subject = effect[key]
+        if effect.get("when"):
+            name = f"when:{len(gained.derives)}"
+            pointer = f"{gained.place}/derives/{RESERVED_PREFIX}{name}"
+            self._places[pointer] = self._places[f"{pointer}/if/0"] = f"{place}/when"
+            present = _present_text(section, subject, path, gained)
+            text = {"if": [self._lower_logic(effect["when"]), text, present]}
+        derived = gained.derive(name, text)
+        gained.texts.append((section, subject, derived))
+        return derived
 
     def _text_by_deal(self, text: Any) -> Any:
         """Return the text of a clue or a statement as an expression; it may depend on a deal."""
@@ -525,6 +579,22 @@ def iter_conditions(logic: Any, place: str) -> Iterator[tuple[str, str, str]]:
                 yield operator, name, place
             else:
                 yield from iter_conditions(operand, f"{place}{format_pointer([operator])}")
+
+
+def _present_text(section: str, subject: Any, path: str, gained: _LoweredRule) -> Any:
+    """Return the text at a path of a clue or statement after the earlier effects of its rule."""
+    present: Any = {"var": path}
+    for other, written, derived in gained.texts:
+        value = {"var": format_path(("derives", derived))}
+        if other == section and written == subject:
+            present = value
+        elif other == section and not (isinstance(written, str) and isinstance(subject, str)):
+            pair = [
+                one if isinstance(one, str) else {"var": f"params.{one['param']}"}
+                for one in (written, subject)
+            ]
+            present = {"if": [{"===": pair}, value, present]}
+    return present
 
 
 def _choose_text(chosen: dict[str, Any], texts: Sequence[tuple[Any, Any]]) -> Any:

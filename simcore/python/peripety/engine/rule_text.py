@@ -196,13 +196,20 @@ _EFFECTS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], str]] = {
     "pop": lambda done, _: f"{format_path(done['path'])} loses its last",
     "addlog": lambda done, _: f"says {format_literal(done['message'])}",
     "schedule": _describe_schedule,
-    "reveal": lambda done, _: f"reveals the clue {format_literal(_describe_subject(done['clue']))}",
-    "say": lambda done, _: f"the statement {format_literal(_describe_subject(done['statement']))} is made",
+    "reveal": lambda done, _: _describe_told("reveals the clue {}", done["clue"], done),
+    "say": lambda done, _: _describe_told("the statement {} is made", done["statement"], done),
     "promise": lambda done, _: f"the promise {format_literal(done['promise'])} is made",
     "keep": lambda done, _: f"the promise {format_literal(done['promise'])} is kept",
     "break": lambda done, _: f"the promise {format_literal(done['promise'])} is broken",
     "move": lambda done, _: f"{_describe_subject(done['entity'])} moves to {_describe_subject(done['to'])}",
 }
+
+
+def _describe_told(words: str, subject: str | Mapping[str, Any], done: Mapping[str, Any]) -> str:
+    """Format an effect on a clue or statement, with its condition."""
+    condition = describe_condition(done.get("when", {}))
+    told = words.format(format_literal(_describe_subject(subject)))
+    return f"{told} if {condition}" if condition else told
 
 
 def _describe_subject(given: str | Mapping[str, Any]) -> str:

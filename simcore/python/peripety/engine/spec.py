@@ -264,6 +264,7 @@ class RevealOp(StrictModel):
 
     op: Literal["reveal"]
     clue: _Key | ParamName
+    when: _Logic | None = Field(default=None, description="It happens only if this holds; hidden.")
 
 
 class SayOp(StrictModel):
@@ -271,6 +272,7 @@ class SayOp(StrictModel):
 
     op: Literal["say"]
     statement: _Key | ParamName
+    when: _Logic | None = Field(default=None, description="It happens only if this holds; hidden.")
 
 
 class PromiseOp(StrictModel):

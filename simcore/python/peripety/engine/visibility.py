@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine.canonical_json import canonicalize
-from peripety.engine.lowering import list_veiled_paths
+from peripety.engine.lowering import list_conditional_paths, list_veiled_paths
 from peripety.engine.paths import Path, parse_path
 from peripety.engine.types import ABSENT
 
@@ -31,12 +31,13 @@ _NO_AUDIENCE: frozenset[str] = frozenset()
 class _Label:
     """Node of the label tree; `audience` counts only if the node is labelled, and None means public.
 
-    If `is_veiled`, an empty text is not seen.
+    If `is_veiled`, an empty text is not seen; if `is_conditional`, neither is a change to the same text.
     """
 
     is_labelled: bool = False
     audience: frozenset[str] | None = None
     is_veiled: bool = False
+    is_conditional: bool = False
     children: dict[str | int, _Label] = field(default_factory=dict)
 
     def add(self, path: Path, audience: frozenset[str] | None) -> None:
@@ -75,6 +76,8 @@ class Visibility:
             self._root.add(parse_path(rule["path"])[1:], _parse_audience(rule["to"]))
         for path in list_veiled_paths(spec):
             self._root.descend(path[1:]).is_veiled = True
+        for path in list_conditional_paths(spec):
+            self._root.descend(path[1:]).is_conditional = True
 
     @property
     def root(self) -> _Label:
@@ -159,6 +162,8 @@ class View:
 
     def _project_change(self, change: Change) -> Change | None:
         place = self._find_position(change.path)
+        if place.label is not None and place.label.is_conditional and change.before == change.after:
+            return None
         before, after = self._project_value(change.before, place), self._project_value(change.after, place)
         if before is ABSENT and after is ABSENT:
             return None

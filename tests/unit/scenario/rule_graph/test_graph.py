@@ -177,3 +177,22 @@ def test_an_action_depends_on_every_value_of_a_parameter_in_a_path() -> None:
     graph = build_graph(spec(spec_version="1.1", state={"a": 1, "said": {"p": 0, "q": 1}}, actions=[ask]))
     edges = {(edge.target, edge.kind.name) for edge in graph.edges if edge.source == "/actions/0"}
     assert edges == {("state.said.p", "RAISES"), ("state.said.q", "RAISES")}
+
+
+def test_a_reveal_reads_what_its_condition_reads() -> None:
+    when = {"and": [{"known": "two"}, {">": [{"var": "state.said[params.who]"}, 0]}]}
+    ask = action(
+        "ask",
+        [{"op": "reveal", "clue": "one", "when": when}],
+        params={"who": {"type": "string", "enum": ["p", "q"]}},
+    )
+    state = {"a": 1, "said": {"p": 0, "q": 1}}
+    clues = {"one": {"text": "x"}, "two": {"text": "y"}}
+    graph = build_graph(spec(spec_version="1.1", state=state, clues=clues, actions=[ask]))
+    edges = {(edge.target, edge.kind.name) for edge in graph.edges if edge.source == "/actions/0"}
+    assert edges == {
+        ("state.clues.one", "WRITES"),
+        ("state.clues.two", "READS"),
+        ("state.said.p", "READS"),
+        ("state.said.q", "READS"),
+    }

@@ -140,6 +140,8 @@ class _ActionMap:
             changed["path"] = self.path(effect["path"], place)
         if isinstance(effect.get("message"), dict):
             changed["message"] = self.message(effect["message"], place)
+        if "when" in effect:
+            changed["when"] = self._map_logic(effect["when"], f"{place}/when")
         if "effects" in effect:
             changed["effects"] = self._map_effects(effect["effects"], f"{place}/effects")
         return changed

@@ -58,6 +58,11 @@ def _is_inferred(spec: dict[str, Any], names: list[str]) -> bool:
         for rule in spec.get(section, [])
         for key in ("preconditions", "when", "derives")
     ]
+    rules += [
+        effect.get("when")
+        for rule in (*spec["actions"], *spec["random_events"])
+        for _, effect, _ in iter_story_effects(rule["effects"], "")
+    ]
     tested = {name for operator, name, _ in iter_conditions(rules, "") if operator == "known"}
     tested |= {statement.get("broken_by") for statement in spec.get("statements", {}).values()}
     return not tested.issuperset(names)
@@ -68,11 +73,16 @@ def _find_deal(clue: dict[str, Any]) -> str | None:
     return clue["text"]["deal"] if isinstance(clue["text"], dict) else None
 
 
-def _list_revealed(rules: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the clues that rules reveal, at once or later."""
+def _list_revealed(rules: list[dict[str, Any]], known: set[str] | None = None) -> Iterator[str]:
+    """Yield the clues that rules reveal, at once or later.
+
+    Args:
+        rules: the rules.
+        known: the clues that the conditions of the effects may need; None for any.
+    """
     for rule in rules:
         for _, effect, _ in iter_story_effects(rule["effects"], ""):
-            if effect["op"] == "reveal":
+            if effect["op"] == "reveal" and (known is None or _list_needed(effect.get("when")) <= known):
                 yield from list_subjects(effect["clue"], rule.get("params", {}))
 
 
@@ -81,7 +91,7 @@ def _find_clues_without_luck(spec: dict[str, Any]) -> set[str]:
     found: set[str] = set()
     while True:
         free = [action for action in spec["actions"] if _list_needed(action["preconditions"]) <= found]
-        now = {*_list_revealed(free)}
+        now = {*_list_revealed(free, found)}
         if now <= found:
             return found
         found |= now

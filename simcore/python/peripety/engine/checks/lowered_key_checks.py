@@ -226,8 +226,8 @@ def _check_rule(rule: dict[str, Any], condition: str, place: str, spec: dict[str
         yield from _check_logic(logic, f"{place}/derives{format_pointer([name])}", spec)
     for here, effect, is_later in iter_story_effects(rule["effects"], f"{place}/effects"):
         op = effect["op"]
-        if is_later and (op in _IMMEDIATE or effect.get("once")):
-            key = "once" if op == "schedule" else f"'{op}'"
+        if is_later and (op in _IMMEDIATE or effect.get("once") or "when" in effect):
+            key = f"'{op}'" if op in _IMMEDIATE else "once" if op == "schedule" else f"'when' of '{op}'"
             message = f"{key} has a condition, which is not tested inside a schedule; use it outside"
             yield Finding("NOT_SCHEDULABLE", here, message)
         if op == "move":
@@ -237,6 +237,7 @@ def _check_rule(rule: dict[str, Any], condition: str, place: str, spec: dict[str
             for name in _list_values(effect[key], rule):
                 yield from _check_id(section, name, f"{here}/{key}", spec)
             yield from _check_param(effect[key], rule, f"{here}/{key}")
+            yield from _check_logic(effect.get("when", {}), f"{here}/when", spec)
 
 
 def _check_move(
