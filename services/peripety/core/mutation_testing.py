@@ -211,6 +211,7 @@ class Mutant:
         after: the part after, as JSON; None if the operator removed it.
         outcome: the result of running the tests.
         killed_by: names of the tests that kill the mutant.
+        target: path of the target that a test covers if it executes the changed part; empty if there is none.
     """
 
     mutant_id: str
@@ -220,6 +221,7 @@ class Mutant:
     after: bytes | None
     outcome: MutantOutcome
     killed_by: tuple[str, ...] = ()
+    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)

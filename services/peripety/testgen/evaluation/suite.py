@@ -27,7 +27,7 @@ DEFAULT_REPETITIONS = 5
 
 _ENOUGH_KILLS = 3
 _ENOUGH_SURVIVORS = 20
-"""Number of survivors from which an author has enough to write tests for."""
+"""Number of survivors in covered places from which an author has enough to write tests for."""
 
 _FURTHER_MUTANTS = 60
 """Number of mutants that are added at a time."""
@@ -220,8 +220,14 @@ class MeasuredSuite:
             self._compared.update(new)
         return tuple(self._mutants[one] for one in left if one not in self._equivalent)
 
+    @property
+    def reached_survivors(self) -> tuple[Mutant, ...]:
+        """The survivors without those in places that no test covers: a test has to cover the place first."""
+        missing = {target.path for one, target in self._targets.items() if one not in self._covered}
+        return tuple(mutant for mutant in self.survivors if mutant.target not in missing)
+
     def widen(self, has_time: Callable[[], bool]) -> Sequence[str]:
-        """Measure further mutants of the subject while few survive; return the ids of tests that kill them.
+        """Measure further mutants while few survive at covered places; return the ids of tests killing them.
 
         Tests that kill the most mutants are run first.
 
@@ -229,7 +235,7 @@ class MeasuredSuite:
             has_time: False after the time limit. The next call continues with the same mutants.
         """
         changed: dict[str, None] = {}
-        while self._is_mutated and len(self.survivors) < _ENOUGH_SURVIVORS:
+        while self._is_mutated and len(self.reached_survivors) < _ENOUGH_SURVIVORS:
             if self._further is None:
                 found = self._subject.further_mutants(len(self._mutants), _FURTHER_MUTANTS)
                 self._further = _FurtherMutants(found)

@@ -109,7 +109,7 @@ class SuiteGaps:
     """The measured gaps of the tests.
 
     Attributes:
-        survivors: mutants that no test kills.
+        survivors: mutants in covered places that no test kills.
         uncovered: targets that no test covers.
         contradictions: ids of pairs of contradictory tests.
     """

@@ -147,7 +147,7 @@ class RunEvaluation:
     def _find_gaps(self) -> SuiteGaps:
         suite = self._measured_suite
         pairs = [(pair.test_id, pair.other_id) for pair in suite.contradictions]
-        return SuiteGaps(suite.survivors, suite.uncovered, pairs)
+        return SuiteGaps(suite.reached_survivors, suite.uncovered, pairs)
 
 
 _REFLECTION_OUTPUT_TOKENS = 1_024

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.testgen.evaluation import suite as suite_module
 from peripety.testgen.evaluation.suite import DEFAULT_REPETITIONS, Contradiction, MeasuredSuite, evaluate_test
 from peripety.testgen.types import TestCase, TestStatus
 from support.testgen.fake_run import ToySubject, toy_test
@@ -218,6 +219,32 @@ def test_further_mutants_are_measured_while_few_survive() -> None:
         {one for name in ("t1", "t2") for one in seen.verdict(name).new_kills} for seen in (suite, whole)
     )
     assert own == other
+
+
+class Unreached(Deep):
+    """Toy subject whose sample is in a place that only negative sums cover."""
+
+    @property
+    def mutants(self) -> Sequence[Mutant]:
+        return [replace(mutant, target="/negative") for mutant in super().mutants]
+
+
+def test_survivors_in_places_that_no_test_covers_do_not_keep_further_mutants_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(suite_module, "_ENOUGH_SURVIVORS", 2)
+    suite, reached = Suite(Unreached()), Suite(Deep())
+    for one in (suite, reached):
+        one.see(toy_test("t1", 1, 0, 1))
+        assert [mutant.mutant_id for mutant in one.survivors] == ["difference", "unbounded"]
+    assert len(reached.reached_survivors) == 2
+    assert not reached.widen(lambda: True)
+    assert not suite.reached_survivors
+    assert suite.widen(lambda: True) == ["t1"]
+    assert suite.verdict("t1").new_kills == ("one_more",)
+    assert [mutant.mutant_id for mutant in suite.reached_survivors] == ["bound_less", "bound_more"]
+    suite.see(toy_test("t2", -3, 1, -2))
+    assert "unbounded" in {mutant.mutant_id for mutant in suite.reached_survivors}
 
 
 def test_without_time_no_further_mutant_counts() -> None:

@@ -318,7 +318,9 @@ class JavaScriptProgram:
             before, after = (json.dumps(mutant[name]).encode() for name in ("before", "after"))
             path = f"/{mutant['file']}/{mutant['line']}"
             operator = _to_snake_case(mutant["operator"])
-            yield Mutant(mutant_id, operator, path, before, after, MutantOutcome.SURVIVED)
+            statement = mutant["statement"]
+            target = "" if statement is None else f"/{mutant['file']}/{statement}"
+            yield Mutant(mutant_id, operator, path, before, after, MutantOutcome.SURVIVED, target=target)
 
     def is_equivalent(self, mutant_id: str) -> bool:  # noqa: ARG002 - nothing proves it
         """Return False: no mutant is proved equivalent."""

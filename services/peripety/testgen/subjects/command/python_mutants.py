@@ -298,6 +298,7 @@ class PythonModule:
     def mutant(self, mutant_id: str) -> Mutant:
         """Return a mutant."""
         change = self._changes[mutant_id]
+        covered = self.statement_lines(change.place.lines)
         return Mutant(
             change.mutant_id,
             change.operator,
@@ -305,6 +306,7 @@ class PythonModule:
             _text_to_json(ast.get_source_segment(self.text, change.place.node)),
             _text_to_json(ast.unparse(change.after)),
             MutantOutcome.SURVIVED,
+            target=f"/{self.name}/{min(covered)}" if covered else "",
         )
 
     def lines_of(self, mutant_id: str) -> range:

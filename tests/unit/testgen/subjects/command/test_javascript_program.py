@@ -171,6 +171,7 @@ def test_mutants_come_from_the_instrumenter(directory: Path, monkeypatch: pytest
         (limit, "equality_operator", "/lib/text.js/2", b'"value > 50"', b'"value >= 50"'),
         (endless, "block_statement", "/lib/text.js/2", b'"value > 50"', b'"endless()"'),
     ]
+    assert {one.target for one in subject.mutants} == {"/lib/text.js/2"}
     assert not subject.kills(case("join", "a", expected="a"), [limit, endless])
     jobs: list[str] = []
     probe = JavaScriptProgram._probe

@@ -293,6 +293,25 @@ def test_the_text_of_a_mutant_is_written_when_it_is_asked_for(monkeypatch: pytes
     assert len(written) == before + 1
 
 
+def test_the_target_of_a_mutant_is_the_statement_around_it() -> None:
+    source = b"""\
+def limited(
+    value=1,
+):
+    if value > (
+        2
+    ):
+        return [
+            value,
+            3,
+        ]
+"""
+    program = PythonModule("p.py", source)
+    places = {(mutant.path, mutant.target) for mutant in map(program.mutant, program.mutant_ids)}
+    assert places >= {("/p.py/2", "/p.py/1"), ("/p.py/5", "/p.py/4"), ("/p.py/9", "/p.py/7")}
+    assert {target for _, target in places} <= {f"/p.py/{line}" for line in program.lines}
+
+
 def test_two_changes_at_the_same_place_are_two_mutants() -> None:
     program = PythonModule("p.py", b"print(3 + 2 - 1)\n")
     changed = {program.source_of(one) for one in program.mutant_ids if "arithmetic" in one}
