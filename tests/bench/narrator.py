@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.checker import ClaimChecker
 from support.session.adversary import play_against
-from support.session.claims import cases, corpus, four_narrators, honest_turns, paraphrases
+from support.session.claims import (
+    SEALED_NARRATORS,
+    SEALED_TURNS,
+    TUNING_NARRATORS,
+    cases,
+    corpus,
+    honest_turns,
+    more_narrators,
+    paraphrases,
+)
 from support.session.graded_narrators import count_false_alarms, count_misdeeds, grade, narrators
 
 if TYPE_CHECKING:
@@ -63,8 +72,8 @@ def lines() -> Iterator[str]:
         yield from _measure_corpus(name, corpus(name))
     yield from _measure_corpus("unseen, tuned on", corpus("unseen", is_tuning=True))
     yield from _measure_corpus("unseen, held out", corpus("unseen", is_tuning=False))
-    for author in range(1, 5):
-        yield from _measure_corpus(f"narrator {author} of four", four_narrators(author))
+    for author in sorted((*TUNING_NARRATORS, *SEALED_NARRATORS, *SEALED_TURNS)):
+        yield from _measure_corpus(f"further author {author}", more_narrators(author))
     told_turns = honest_turns()
     withheld = sum(bool(ClaimChecker(facts).check(text)) for facts, text in told_turns)
     noticed = sum(bool(ClaimChecker(facts).find_likely(text)) for facts, text in told_turns)
@@ -100,6 +109,8 @@ def _measure_corpus(title: str, texts: list[tuple[TurnFacts, str, str, str]]) ->
         noticed[label] += not is_withheld and bool(checker.find_likely(text))
     for label in ("false", "true"):
         kinds = {kind for known, kind, _ in found if known == label}
+        if not kinds:
+            continue
         parts = {kind: (found[label, kind, True], found[label, kind, False]) for kind in sorted(kinds)}
         withheld, passed = (sum(part[place] for part in parts.values()) for place in (0, 1))
         told = ", ".join(f"{kind} {one} of {one + other}" for kind, (one, other) in parts.items())

@@ -16,8 +16,7 @@ from peripety.author.plots.slots import collect_slots
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.author.text_analysis.reading import Deadline, Goal, Person, Phrase, Reading
 from peripety.session.events import ActionResolved
-from peripety.session.narration.claims.checker import ClaimChecker
-from peripety.session.narration.claims.record import TurnFacts, WrongClaim
+from peripety.session.narration.claims.record import TurnFacts
 from peripety.session.narration.turn_context import count_repetitions
 from peripety.session.state_facts import read_facts
 from support.repo.repository import ROOT
@@ -80,15 +79,15 @@ def scenario_of(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def narrated(spec: Mapping[str, Any], seed: int, turns: int = 12) -> Iterator[str]:
     """The narration of each turn of a run whose player acts at random."""
-    yield from (told for told, _ in checked_narrations(spec, seed, turns))
+    yield from (told for told, _ in recorded_narrations(spec, seed, turns))
 
 
-def checked_narrations(
+def recorded_narrations(
     spec: Mapping[str, Any],
     seed: int,
     turns: int = 12,
-) -> Iterator[tuple[str, list[WrongClaim]]]:
-    """The narration of each turn of a run whose player acts at random, with what contradicts the record."""
+) -> Iterator[tuple[str, TurnFacts]]:
+    """The narration of each turn of a run whose player acts at random, with the record of the turn."""
     program = engine.compile(json.dumps(spec, ensure_ascii=False))
     scenario = scenario_of(spec)
     plot = recognize_plot(scenario)
@@ -135,7 +134,7 @@ def checked_narrations(
             status=status,
             done_before=frozenset(taken),
         )
-        yield told, ClaimChecker(record).check(told)
+        yield told, record
         taken += [action] if action else []
         if status.kind != "ongoing":
             return

@@ -16,6 +16,13 @@ from support.engine.specs import action, never, spec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+TUNING_NARRATORS = (1, 2, 5, 6, 7, 8, 11, 12, 13, 15, 16)
+"""Authors in `more_narrators` whose texts tune the checks."""
+SEALED_NARRATORS = (3, 4, 9, 14)
+"""Authors in `more_narrators` whose texts were never read."""
+SEALED_TURNS = (17, 18)
+"""Honest narrators in `more_narrators` whose turns were never read."""
+
 FOLDER = Path(__file__).parents[2] / "data" / "narrator_claims"
 
 
@@ -141,18 +148,23 @@ def corpus(name: str, *, is_tuning: bool | None = None) -> list[tuple[TurnFacts,
     ]
 
 
-def four_narrators(*authors: int) -> list[tuple[TurnFacts, str, str, str]]:
-    """Return the facts, the label, the kind and the text of each line of some of four further authors.
+def more_narrators(*authors: int) -> list[tuple[TurnFacts, str, str, str]]:
+    """Return the facts, the label, the kind and the text of each line of some further authors.
 
-    Their situations are those of other corpora. The first and the second author tuned the checks.
+    Their situations are their own or those of other corpora. `SEALED_NARRATORS` did not tune the checks.
 
     Args:
-        authors: their numbers, from 1 to 4.
+        authors: their numbers.
     """
-    lines = (FOLDER / "four_narrators.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [row for row in map(json.loads, lines) if row["author"] in authors]
     known: dict[str, TurnFacts] = {}
-    for name in {row["situation"].partition(":")[0] for row in rows}:
+    rows = []
+    for line in (FOLDER / "more_narrators.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if "spec" in row:
+            known[row["situation"]] = _facts_of(row)
+        elif row["author"] in authors:
+            rows.append(row)
+    for name in {row["situation"].partition(":")[0] for row in rows if ":" in row["situation"]}:
         for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             if "spec" in row:
@@ -185,7 +197,8 @@ def _facts_of(row: dict[str, Any]) -> TurnFacts:
         for act in row["actions"]
     ]
     dice = [
-        RollResult(act["id"], None, 10, 5, act["success"], None)  # type: ignore[arg-type]  # the draw is not read
+        # The draw is not read.
+        RollResult(act["id"], None, 10, 5, act["success"], None)  # type: ignore[arg-type]
         for act in row["actions"]
         if act["accepted"] and act.get("success") is not None
     ]
@@ -209,7 +222,9 @@ def _facts(world: _World, situation: str) -> TurnFacts:
         ActionResolved("repair_signal", {}, accepted=False, reasons=(), changes=(), log=()),
     ]
     rolls = {"failroll": False, "goodroll": True}
-    die = [RollResult("balance", None, 10, 5, rolls[situation], None)] if situation in rolls else []  # type: ignore[arg-type]  # the draw is not read
+    # The draw is not read.
+    draw: Any = None
+    die = [RollResult("balance", None, 10, 5, rolls[situation], draw)] if situation in rolls else []
     status = {"won": Status("won", "third", _WON), "lost": Status("lost", "first", _LOST)}.get(
         situation, Status("ongoing")
     )

@@ -25,7 +25,7 @@ from peripety.session.narration.claims.record import TurnFacts
 from peripety.session.state_facts import read_facts
 from peripety.session.types import NarratorStats, Resolution
 from support.engine.specs import action, document, never
-from support.session.claims import cases, corpus, four_narrators, honest_turns, paraphrases
+from support.session.claims import cases, corpus, honest_turns, more_narrators, paraphrases
 from support.session.sessions import outcome, played, scene_of
 
 CAUGHT, FALSE_ALARMS = 0.85, 0.01
@@ -40,8 +40,13 @@ CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.68, 0.0
 CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.54, 0.0
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
 CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.43, 0.015
-# By four further authors. The texts of the last two were never read: theirs is the share of a new author.
-CAUGHT_FOUR = {"tuning": ((1, 2), 0.435, 0.006), "held out": ((3, 4), 0.41, 0.014)}
+# By further authors, whose texts tune the checks: false sentences, and true ones or whole turns.
+CAUGHT_MORE = {
+    "first": ((1, 2), 0.435, 0.006),
+    "situations of others": ((5, 6, 7, 8), 0.55, 0.023),
+    "own situations": ((11, 12, 13), 0.51, 0.023),
+    "honest turns": ((15, 16), 0.0, 0.13),
+}
 # By the author of the checks, before the checks were changed. The false alarms of the sealed half were read
 # later.
 CAUGHT_TUNING, TUNING_FALSE_ALARMS = 0.73, 0.0
@@ -259,12 +264,13 @@ def test_the_documented_share_of_prose_by_other_authors_is_caught(
     assert alarms <= most_alarms * (alarms + passed)
 
 
-@pytest.mark.parametrize("part", CAUGHT_FOUR)
-def test_the_documented_share_of_prose_by_four_narrators_is_caught(part: str) -> None:
-    authors, least_caught, most_alarms = CAUGHT_FOUR[part]
+@pytest.mark.slow(reason="reads two thousand texts")
+@pytest.mark.parametrize("part", CAUGHT_MORE)
+def test_the_documented_share_of_prose_by_further_authors_is_caught(part: str) -> None:
+    authors, least_caught, most_alarms = CAUGHT_MORE[part]
     checkers: dict[int, ClaimChecker] = {}
     found: Counter[tuple[str, bool]] = Counter()
-    for facts, label, _, text in four_narrators(*authors):
+    for facts, label, _, text in more_narrators(*authors):
         checker = checkers.setdefault(id(facts), ClaimChecker(facts))
         found[label, bool(checker.check(text))] += 1
     assert found["false", True] >= least_caught * (found["false", True] + found["false", False])
