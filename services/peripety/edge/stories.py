@@ -49,7 +49,7 @@ def to_story(spec: Mapping[str, Any], viewer: str, status: Mapping[str, Any]) ->
         },
     }
     if status.get("kind", "ongoing") != "ongoing":
-        story["ending"] = _to_ending(spec, view, status.get("condition", ""))
+        story["ending"] = _to_ending(spec, view, status)
     return story
 
 
@@ -65,12 +65,12 @@ def _visible(view: View, by_path: Mapping[str, Any]) -> dict[str, Any]:
     return {path: value for path, value in by_path.items() if view.can_see(path)}
 
 
-def _to_ending(spec: Mapping[str, Any], view: View, ending: str) -> dict[str, Any]:
+def _to_ending(spec: Mapping[str, Any], view: View, status: Mapping[str, Any]) -> dict[str, Any]:
     """Return the epilogue of an ending, and the visible paths that its condition reads."""
     conditions = (*spec["loss_conditions"], *spec.get("win_conditions", ()))
-    rules = [condition["when"] for condition in conditions if condition["id"] == ending]
+    rules = [one["when"] for one in conditions if one["id"] == status.get("condition")]
     paths = dict.fromkeys(path for rule in rules for path in _paths_read(rule) if view.can_see(path))
-    return {"epilogue": spec.get("epilogues", {}).get(ending, ""), "paths": list(paths)}
+    return {"epilogue": status.get("epilogue", ""), "paths": list(paths)}
 
 
 def _paths_read(rule: Any) -> Iterator[str]:

@@ -220,14 +220,16 @@ class TurnTransaction:
             "status": encode_value(step.status),
             "state_hash": state_hash,
         }
-        world = _world_event(self._narrator_result, step)
+        tree = self._state.tree()
+        status = engine.deal_epilogue(self._program.spec, tree, step.status)
+        world = _world_event(self._narrator_result, replace(step, status=status))
         goes_on = step.status.kind == "ongoing"
         return TurnResult(
             events=(*self._events, world),
             record=engine.canonicalize(record),
             world=world,
             snapshot=self._state.to_json(),
-            tree=self._state.tree(),
+            tree=tree,
             state_hash=state_hash,
             legal_actions=self.legal_actions if goes_on else (),
         )

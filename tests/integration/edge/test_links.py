@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety import engine
 from support.servers.edge import EdgeClient, serving_edge
 
 if TYPE_CHECKING:
@@ -85,6 +86,30 @@ async def test_the_story_of_an_ended_run_tells_what_decided_it(edge: EdgeClient)
         status = events[-1].data["status"]
     _, story = await edge.get(f"/sessions/{session_id}/story")
     assert story["ending"] == {"epilogue": "The day is over.", "paths": ["state.time"]}
+
+
+async def test_the_epilogue_is_that_of_the_truth_of_the_run_and_none_is_told_before(edge: EdgeClient) -> None:
+    texts = {owner: f"epilogue of {owner}" for owner in ("beta", "gamma", "delta")}
+    spec = _told_spec() | {"id": "dealt", "epilogues": {"late": {"deal": "owner", "texts": texts}}}
+    status, compiled = await edge.post("/scenarios/dealt/compile", spec)
+    assert status == 200, compiled
+    program = engine.compile(json.dumps(spec).encode())
+    for seed in (1, 3, 4):
+        owner = program.new_state(seed).tree()["hidden"]["owner"]
+        body = {"scenario_id": compiled["scenario_id"], "seed": seed}
+        _, session = await edge.post("/sessions", body)
+        path = f"/sessions/{session['session_id']}"
+        while True:
+            events = await _play(edge, f"{path}/turns", actions=[])
+            (_, session), (_, story) = await edge.get(path), await edge.get(f"{path}/story")
+            told = json.dumps([session, story, [event.data for event in events]])
+            if session["status"]["kind"] != "ongoing":
+                break
+            assert "epilogue of" not in told
+        assert session["status"]["epilogue"] == story["ending"]["epilogue"] == f"epilogue of {owner}"
+        assert events[-1].data["status"]["epilogue"] == f"epilogue of {owner}"
+        others = [text for text in texts.values() if text != texts[owner]]
+        assert not [text for text in others if text in told]
 
 
 async def test_a_link_opens_one_point_of_view_and_no_other(edge: EdgeClient) -> None:

@@ -151,6 +151,23 @@ def add_sealed_story(spec: Json) -> Json:
             *spec.get("win_conditions", []),
             {"id": "sealed", "when": {"broken": canary("nobody", 91)}},
         ],
+        "deal": [
+            *spec.get("deal", []),
+            {
+                "id": "sealed",
+                "path": "state.hidden.x",
+                "values": [canary("nobody", 0), canary("nobody", 97)],
+            },
+        ],
+        "epilogues": {
+            "sealed": {
+                "deal": "sealed",
+                "texts": {
+                    canary("nobody", 0): canary("nobody", 98),
+                    canary("nobody", 97): canary("nobody", 99),
+                },
+            },
+        },
     }
 
 

@@ -18,6 +18,7 @@ from support.engine.seeded_specs import random_spec
 from support.engine.specs import action, as_bytes, event, never, spec
 from support.engine.story_specs import (
     ACTIONS,
+    ENDS,
     STATEMENTS,
     WORDS,
     story,
@@ -237,6 +238,59 @@ def test_what_is_not_there_yet_is_in_no_view_and_in_no_change(core: Backend, vie
     assert list(view.project_state(state.tree())["clues"]) == ["mark"]
     assert view.can_see("state.places.me")
     assert not view.can_see("state.clues.mark")
+
+
+# --- epilogues ---
+
+
+def ending(texts: Any, **parts: Any) -> Json:
+    return story(epilogues={"out": {"deal": "owner", "texts": texts}}, **parts)
+
+
+def test_an_epilogue_is_that_of_the_dealt_value(core: Backend) -> None:
+    document = ending({"first": "one", "second": "two"}, random_events=[])
+    program = program_on(core, as_bytes(document))
+    told = set()
+    for seed in range(8):
+        state = program.new_state(seed)
+        owner = state.tree()["hidden"]["owner"]
+        assert engine.deal_epilogue(program.spec, state.tree(), state.status) == state.status
+        while program.step(state).status.kind == "ongoing":
+            pass
+        status = engine.deal_epilogue(program.spec, state.tree(), state.status)
+        assert engine.read_epilogue(document["epilogues"], state.status) == ""
+        told.add((owner, engine.read_epilogue(document["epilogues"], status)))
+    assert told == {("first", "one"), ("second", "two")}
+
+
+def test_an_epilogue_without_a_deal_is_its_text() -> None:
+    lost = engine.Status("lost", "out")
+    assert engine.deal_epilogue(story(epilogues={"out": "text"}), {}, lost) == lost
+    assert engine.read_epilogue({"out": "text"}, lost) == "text"
+    assert engine.read_epilogue({"other": "text"}, lost) == ""
+
+
+def test_an_epilogue_names_a_deal_and_an_ending_that_exist() -> None:
+    texts = {"first": "one", "second": "two"}
+    assert codes(ending(texts)) == []
+    unknown = {"out": {"deal": "none", "texts": texts}}
+    assert codes(story(epilogues=unknown)) == [("UNKNOWN_DEAL", "/epilogues/out/deal")]
+    renamed = [{**ENDS[0], "id": "renamed"}, ENDS[1]]
+    assert codes(ending(texts, loss_conditions=renamed)) == [("UNKNOWN_ENDING", "/epilogues/out")]
+
+
+def test_an_epilogue_needs_a_text_for_each_value() -> None:
+    bare = spec(
+        spec_version="1.1",
+        deal=[{"id": "owner", "path": "state.a", "values": [1, 2]}],
+        loss_conditions=[never("out"), never("other")],
+        epilogues={"out": {"deal": "owner", "texts": {"1": "one"}}},
+    )
+    assert codes(bare) == [("MISSING_KEY", "/epilogues/out/texts")]
+    bare["epilogues"]["out"]["texts"]["2"] = "x" * 10_000
+    assert codes(bare) == []
+    assert backend_named("native").validate_many([as_bytes(bare)], 1) == [None]
+    assert codes({**bare, "spec_version": "1.0"})[0] == ("UNKNOWN_KEY", "/deal")
 
 
 # --- conditional effects ---

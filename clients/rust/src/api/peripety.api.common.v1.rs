@@ -403,6 +403,9 @@ pub struct RunStatus {
     /// Message of that condition for the player; may be empty.
     #[prost(string, tag = "3")]
     pub message: ::prost::alloc::string::String,
+    /// Epilogue of that condition, for what was dealt in the run; may be empty. Lists of sessions have none.
+    #[prost(string, tag = "4")]
+    pub epilogue: ::prost::alloc::string::String,
 }
 /// Count of an item that has an id.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

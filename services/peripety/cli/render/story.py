@@ -298,7 +298,7 @@ class StoryView:
         self._prose.end()
         status = game.session.status
         end, style = _END_WORDS.get(status.kind, _SURVIVED)
-        epilogue = (game.spec.get("epilogues") or {}).get(status.condition) or status.message
+        epilogue = status.epilogue or status.message
         self._blank()
         if epilogue and not is_quoted(epilogue, self._told):
             self.prose(epilogue)

@@ -159,6 +159,7 @@ def _known_texts(scene: NarrationContext) -> Iterator[str]:
     for change in view.project_changes(played.changes):
         yield from iter_texts([change.before, change.after])
     yield from (line.message for line in played.log)
+    yield played.world.status.epilogue or ""
     for turn in scene.recent_turns:
         for happened in turn.events:
             if isinstance(happened, ActionResolved | WorldResolved):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -180,7 +180,7 @@ class TurnNames:
     actions: Mapping[str, str]
     events: Mapping[str, str]
     decisive: frozenset[Path]
-    epilogues: Mapping[str, str]
+    epilogues: Mapping[str, Any]
     speakers: Mapping[str, str]
 
 
@@ -317,8 +317,8 @@ def _describe_epilogue(
     names: TurnNames,
 ) -> dict[str, str]:
     """Return the epilogue of the ending that the turn reached; empty without one."""
-    ends = [part.status.condition for part in parts if isinstance(part, WorldResolved)]
-    told = [names.epilogues[end] for end in ends if end and end in names.epilogues]
+    ends = [part.status for part in parts if isinstance(part, WorldResolved)]
+    told = [text for end in ends if (text := engine.read_epilogue(names.epilogues, end))]
     return {"epilogue": truncate_text(told[-1], _EPILOGUE_CHARACTERS)} if told else {}
 
 
@@ -347,7 +347,8 @@ def _facts(
         if isinstance(world, WorldResolved):
             event_id = world.event_id
             event = {"id": event_id, "name": short_name(names.events[event_id])} if event_id else None
-            told |= {"event": event, "status": encode_value(world.status)}
+            # The epilogue is a fact of its own.
+            told |= {"event": event, "status": encode_value(replace(world.status, epilogue=None))}
     return {name: value for name, value in told.items() if value or name != "rejected"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message_factory import GetMessageClass
@@ -27,8 +28,9 @@ from peripety.session.types import NarratorOptions
 from peripety.session.watch.topic import SeatActed, SessionRewound, WatchClosed, WatchHeartbeat
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
+    from peripety.engine import Status
     from peripety.session.branch_types import BranchComparison
     from peripety.session.bundles.verifier import ReplayedTurn
     from peripety.session.forecast import OutcomeForecast
@@ -81,6 +83,7 @@ def session_to_proto(seen: SessionView) -> pb.Session:
     return copy_fields(
         pb.Session,
         session,
+        status=_status_to_proto(seen.spec, session.status),
         state=seen.state,
         legal_actions=legal_actions_to_proto(seen.spec, seen.legal_actions),
         create_time=session.created,
@@ -92,6 +95,12 @@ def session_to_proto(seen: SessionView) -> pb.Session:
         parent_session_id=session.parent and session.parent.session_id,
         parent_turn=session.parent and session.parent.turn,
     )
+
+
+def _status_to_proto(spec: Mapping[str, Any], status: Status) -> engine.RunStatus:
+    """Convert the status of a run to a message with the epilogue of its ending."""
+    epilogue = engine_api.read_epilogue(spec.get("epilogues", {}), status)
+    return copy_fields(engine.RunStatus, status, epilogue=epilogue)
 
 
 def _narrator_to_proto(options: NarratorOptions) -> pb.NarratorOptions | None:
@@ -111,6 +120,7 @@ def session_summary_to_proto(session: SessionSummary) -> pb.SessionSummary:
     return copy_fields(
         pb.SessionSummary,
         session,
+        status=replace(session.status, epilogue=None),
         create_time=session.created,
         update_time=session.updated,
         parent_session_id=session.parent and session.parent.session_id,
@@ -204,10 +214,13 @@ def turn_event_to_proto(seen: TurnEventView) -> pb.TurnEvent:
             return message
         case events.ActionResolved() | events.WorldResolved() as event:
             given = {"changes": map(change_to_proto, event.changes)}
+            if isinstance(event, events.WorldResolved):
+                given["status"] = _status_to_proto(seen.spec, event.status)
         case events.Rolled() as event:
             given = {"roll": roll_to_proto(event.roll)}
         case events.Committed() as event:
             given = {
+                "status": _status_to_proto(seen.spec, event.status),
                 "changes": map(change_to_proto, event.changes),
                 "legal_actions": legal_actions_to_proto(seen.spec, event.legal_actions),
                 "narrator_stats": event.conduct,

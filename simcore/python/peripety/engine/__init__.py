@@ -48,7 +48,7 @@ from peripety.engine.documents import (
     validate_many,
 )
 from peripety.engine.json_values import extend_hash_chain, loads, start_hash_chain
-from peripety.engine.lowering import lower
+from peripety.engine.lowering import deal_epilogue, lower, read_epilogue
 from peripety.engine.paths import are_related, format_path, list_read_paths, variable_to_path
 from peripety.engine.paths import parse_path as _parse_path
 from peripety.engine.policies.policy import (
@@ -132,6 +132,7 @@ __all__ = [
     "compile_policy",
     "compile_rule",
     "compile_trusted",
+    "deal_epilogue",
     "decide",
     "decide_many",
     "draw",
@@ -147,6 +148,7 @@ __all__ = [
     "parse_data",
     "parse_path",
     "parse_scenario",
+    "read_epilogue",
     "start_hash_chain",
     "validate",
     "validate_many",

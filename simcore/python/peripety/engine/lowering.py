@@ -17,7 +17,7 @@ Three properties make the result safe:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -26,11 +26,13 @@ from typing import TYPE_CHECKING, Any
 from peripety.engine._reference.variants import list_options
 from peripety.engine.canonical_json import canonicalize
 from peripety.engine.json_values import loads
-from peripety.engine.paths import format_path
+from peripety.engine.paths import MISSING, format_path, lookup, parse_path
 from peripety.engine.schema_validation import format_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from peripety.engine.types import Status
 
 
 SECTIONS = ("clues", "statements", "promises", "places")
@@ -167,6 +169,35 @@ def dealt_key(value: Any) -> str | None:
     if isinstance(value, str):
         return value
     return canonicalize(value).decode() if isinstance(value, bool | int | float) else None
+
+
+def deal_epilogue(spec: Mapping[str, Any], tree: Any, status: Status) -> Status:
+    """Return the status of a run with the epilogue of its ending, if that depends on a deal.
+
+    Args:
+        spec: a valid scenario.
+        tree: the state of the run at its end.
+        status: the status.
+    """
+    epilogue = spec.get("epilogues", {}).get(status.condition)
+    if not isinstance(epilogue, dict):
+        return status
+    path = next(deal["path"] for deal in spec["deal"] if deal["id"] == epilogue["deal"])
+    *_, last = epilogue["texts"].values()
+    value = lookup(tree, parse_path(path)[1:])
+    key = None if value is MISSING else dealt_key(value)
+    return replace(status, epilogue=last if key is None else epilogue["texts"].get(key, last))
+
+
+def read_epilogue(epilogues: Mapping[str, Any], status: Status) -> str:
+    """Return the epilogue of the ending of a run, from `deal_epilogue`; empty if it has none.
+
+    Args:
+        epilogues: the epilogues of the scenario.
+        status: the status of the run.
+    """
+    text = epilogues.get(status.condition) if status.condition else None
+    return text if isinstance(text, str) else status.epilogue or ""
 
 
 def list_dealt_params(solution: Mapping[str, Any]) -> list[str]:

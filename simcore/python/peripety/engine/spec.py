@@ -345,6 +345,13 @@ class DealtText(StrictModel):
     texts: Annotated[dict[str, _ShortText], Field(min_length=1, max_length=64)]
 
 
+class DealtEpilogue(StrictModel):
+    """A text of an ending for each value of a deal."""
+
+    deal: _Id
+    texts: Annotated[dict[str, _LongText], Field(min_length=1, max_length=64)]
+
+
 class Clue(StrictModel):
     """A text that does not exist for any viewer until it is revealed."""
 
@@ -471,7 +478,7 @@ class ScenarioSpec11(ScenarioSpec):
     deal: Annotated[list[Deal], Field(max_length=64)] | None = None
     premise: _PremiseText | Premise | None = None
     opening: _LongText | None = None
-    epilogues: Annotated[dict[str, _LongText], Field(max_length=1024)] | None = None
+    epilogues: Annotated[dict[str, _LongText | DealtEpilogue], Field(max_length=1024)] | None = None
     labels: Annotated[dict[str, Label], Field(max_length=512)] | None = None
     solutions: Annotated[list[Solution], Field(min_length=1, max_length=64)] | None = None
     clues: Annotated[dict[str, Clue], Field(max_length=256)] | None = None

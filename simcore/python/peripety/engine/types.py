@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from peripety.errors import Severity
@@ -104,11 +104,19 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Status of a run, with the condition that ended it, if any."""
+    """Status of a run, with the condition that ended it, if any.
+
+    Attributes:
+        kind: ongoing, or the way the run ended.
+        condition: the id of the condition.
+        message: its message.
+        epilogue: the epilogue of the condition if it depends on a deal (`peripety.engine.deal_epilogue`).
+    """
 
     kind: StatusKind
     condition: str | None = None
     message: str | None = None
+    epilogue: str | None = field(default=None, metadata={"omitted_at_default": True})
 
 
 @dataclass(frozen=True, slots=True)

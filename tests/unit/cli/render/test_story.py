@@ -26,9 +26,13 @@ SPEC: dict[str, Any] = {
     "labels": {"state.alpha": {"name": "Alpha"}},
     "entities": [{"id": "me", "name": "You"}, {"id": "omega", "name": "Omega"}],
     "loss_conditions": [{"id": "spent", "when": {}, "message": "All is spent."}],
-    "epilogues": {"spent": "The store stays shut."},
 }
-LOST = engine_pb2.RunStatus(kind=engine_pb2.RUN_STATUS_KIND_LOST, condition="spent", message="All is spent.")
+LOST = engine_pb2.RunStatus(
+    kind=engine_pb2.RUN_STATUS_KIND_LOST,
+    condition="spent",
+    message="All is spent.",
+    epilogue="The store stays shut.",
+)
 
 
 class Shown:

@@ -83,6 +83,33 @@ def test_a_bundle_is_right_when_every_turn_comes_to_what_is_recorded() -> None:
     assert turns[-1].computed_chain_hash == game.header().chain_hash
 
 
+def test_a_bundle_has_the_epilogue_of_what_was_dealt_and_no_other() -> None:
+    program = engine.compile(
+        document(
+            spec_version="1.1",
+            state={"a": 1, "hidden": {"x": "one"}},
+            deal=[{"id": "x", "path": "state.hidden.x", "values": ["one", "two"]}],
+            loss_conditions=[
+                {"id": "late", "when": {">": [{"var": "turn"}, 1]}},
+                {"id": "out", "when": {"<": [{"var": "state.a"}, 0]}},
+            ],
+            epilogues={"late": {"deal": "x", "texts": {"one": "text one", "two": "text two"}}},
+        ),
+    )
+    for seed in range(4):
+        dealt = program.new_state(seed).tree()["hidden"]["x"]
+        bundle = bundle_of(play(program, [Plan(), Plan()], seed=seed))
+        assert verdict_on(bundle).is_valid
+        first, last = lines_of(bundle)[-2:]
+        assert (b"epilogue" in first, last.count(f"text {dealt}".encode())) == (False, 2)
+        other = {"one": "text two", "two": "text one"}[dealt]
+
+        def forge(turn: Any, other: str = other) -> None:
+            turn["events"][-1]["status"]["epilogue"] = other
+
+        assert not verdict_on(forged(bundle, len(lines_of(bundle)), forge)).is_valid
+
+
 def test_a_session_before_its_first_turn_is_a_bundle() -> None:
     verdict = verdict_on(bundle_of(play(a_game().program, [])))
     assert verdict.is_valid

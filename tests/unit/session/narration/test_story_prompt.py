@@ -9,6 +9,7 @@ import pytest
 
 from peripety.scenario.action_tools import scenario_tools
 from peripety.scenario.rule_graph.graph import build_graph
+from peripety.session.narration.secret_filter import collect_secrets
 from peripety.session.narration.turn_context import describe_place
 from peripety.session.narration.turn_prompt import build_messages, collect_facts, render_system_text
 from peripety.session.types import PlayerAction
@@ -64,6 +65,22 @@ def test_a_revealed_clue_is_in_the_facts_and_in_the_view() -> None:
     assert [change["after"] for change in told["facts"]["changes"] if "clues" in change["path"]] == [text]
     others = {*WORDS.values()} - {text}
     assert not [word for word in others if word in everything_of(about)]
+
+
+@pytest.mark.parametrize("start", [12, 0])
+def test_only_the_epilogue_of_the_run_is_told_and_only_at_its_end(start: int) -> None:
+    texts = {"first": "epilogue-first", "second": "epilogue-second"}
+    state = {"a": start, "b": 2, "hidden": {"owner": "first"}}
+    ending = story(random_events=[], state=state, epilogues={"out": {"deal": "owner", "texts": texts}})
+    about = scene_of(as_bytes(ending), [PlayerAction("wait", {})], viewer="me", spoken="words")
+    owner = about.speculation.preview().tree["hidden"]["owner"]
+    told = [text for text in texts.values() if text in everything_of(about)]
+    assert told == ([] if start else [texts[owner]])
+    facts = collect_facts(about, about.speculation.preview())
+    assert facts.get("epilogue") == (None if start else texts[owner])
+    assert "epilogue" not in facts["status"]
+    secrets = collect_secrets(about)
+    assert texts[owner] not in secrets
 
 
 def test_the_current_place_and_who_is_there_are_told() -> None:

@@ -1045,7 +1045,9 @@ type RunStatus struct {
 	// Id of the loss or win condition that ended the run; empty otherwise.
 	Condition string `protobuf:"bytes,2,opt,name=condition,proto3" json:"condition,omitempty"`
 	// Message of that condition for the player; may be empty.
-	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	// Epilogue of that condition, for what was dealt in the run; may be empty. Lists of sessions have none.
+	Epilogue      string `protobuf:"bytes,4,opt,name=epilogue,proto3" json:"epilogue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1097,6 +1099,13 @@ func (x *RunStatus) GetCondition() string {
 func (x *RunStatus) GetMessage() string {
 	if x != nil {
 		return x.Message
+	}
+	return ""
+}
+
+func (x *RunStatus) GetEpilogue() string {
+	if x != nil {
+		return x.Epilogue
 	}
 	return ""
 }
@@ -1219,11 +1228,12 @@ const file_peripety_api_common_v1_engine_proto_rawDesc = "" +
 	"difficulty\x12\x14\n" +
 	"\x05value\x18\x04 \x01(\x05R\x05value\x12\x18\n" +
 	"\asuccess\x18\x05 \x01(\bR\asuccess\x12\x14\n" +
-	"\x05index\x18\x06 \x01(\x05R\x05index\"~\n" +
+	"\x05index\x18\x06 \x01(\x05R\x05index\"\x9a\x01\n" +
 	"\tRunStatus\x129\n" +
 	"\x04kind\x18\x01 \x01(\x0e2%.peripety.api.common.v1.RunStatusKindR\x04kind\x12\x1c\n" +
 	"\tcondition\x18\x02 \x01(\tR\tcondition\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"2\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12\x1a\n" +
+	"\bepilogue\x18\x04 \x01(\tR\bepilogue\"2\n" +
 	"\n" +
 	"NamedCount\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.engine._reference.variants import expand_action
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.checks.document_checks import check_duration, check_forbidden_keys
+from peripety.engine.checks.story_checks import check_dealt_text
 from peripety.engine.lowering import (
     CONDITIONS,
     MAX_SOLUTIONS,
@@ -15,7 +16,6 @@ from peripety.engine.lowering import (
     SCHEDULE_PREFIX,
     SECTIONS,
     STORY_OPERATIONS,
-    dealt_key,
     iter_conditions,
     iter_story_effects,
     list_dealt_params,
@@ -146,7 +146,7 @@ def _check_entries(spec: dict[str, Any]) -> Iterator[Finding]:
         for name, entry in spec.get(section, {}).items():
             if isinstance(entry["text"], dict):
                 place = f"/{section}{format_pointer([name])}/text"
-                yield from _check_dealt_text(entry["text"], place, spec)
+                yield from check_dealt_text(entry["text"], place, spec)
     yield from _check_statements(spec, entities)
     for name, promise in spec.get("promises", {}).items():
         yield from _check_promise(promise, f"/promises{format_pointer([name])}", entities)
@@ -165,19 +165,6 @@ def _check_statements(spec: dict[str, Any], entities: set[str]) -> Iterator[Find
         if "broken_by" in statement:
             yield from _check_id("clues", statement["broken_by"], f"{place}/broken_by", spec)
         yield from _check_logic(statement["true"], f"{place}/true", spec)
-
-
-def _check_dealt_text(text: dict[str, Any], place: str, spec: dict[str, Any]) -> Iterator[Finding]:
-    deal = next((deal for deal in spec.get("deal", []) if deal["id"] == text["deal"]), None)
-    keys = [dealt_key(value) for value in deal["values"]] if deal else [None]
-    if None in keys:
-        message = f"'{text['deal'][:64]}' is not the id of a deal whose values are texts, numbers or booleans"
-        yield Finding("UNKNOWN_DEAL", f"{place}/deal", message)
-        return
-    missing = [key for key in keys if key is not None and key not in text["texts"]]
-    if missing:
-        message = f"the value '{missing[0][:64]}' of the deal needs a text"
-        yield Finding("MISSING_KEY", f"{place}/texts", message)
 
 
 def _check_promise(promise: dict[str, Any], place: str, entities: set[str]) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from peripety.engine._reference.turn import find_parameter_problems
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.checks.document_checks import RuleScope, check_expression, is_state_path
 from peripety.engine.checks.rule_checks import check_path
+from peripety.engine.lowering import dealt_key
 from peripety.engine.paths import MISSING, lookup, parse_state_path
 from peripety.engine.schema_validation import format_pointer
 from peripety.engine.strict_json import MAX_DEPTH
@@ -33,14 +34,30 @@ def check_story(spec: dict[str, Any], state_model: StateModel) -> Iterator[Findi
     endings = {
         end["id"] for section in ("loss_conditions", "win_conditions") for end in spec.get(section, [])
     }
-    for name in spec.get("epilogues", {}):
+    for name, epilogue in spec.get("epilogues", {}).items():
         if name not in endings:
             message = f"no loss or win condition has the id '{name[:80]}'"
             yield Finding("UNKNOWN_ENDING", f"/epilogues{format_pointer([name])}", message)
+        if isinstance(epilogue, dict):
+            yield from check_dealt_text(epilogue, f"/epilogues{format_pointer([name])}", spec)
     for text in spec.get("labels", {}):
         yield from check_path(text, f"/labels{format_pointer([text])}", state_model)
     for index, solution in enumerate(spec.get("solutions", [])):
         yield from _check_solution(solution, f"/solutions/{index}", spec["actions"], state_model)
+
+
+def check_dealt_text(text: dict[str, Any], place: str, spec: dict[str, Any]) -> Iterator[Finding]:
+    """Yield the findings about a text that depends on a deal."""
+    deal = next((deal for deal in spec.get("deal", []) if deal["id"] == text["deal"]), None)
+    keys = [dealt_key(value) for value in deal["values"]] if deal else [None]
+    if None in keys:
+        message = f"'{text['deal'][:64]}' is not the id of a deal whose values are texts, numbers or booleans"
+        yield Finding("UNKNOWN_DEAL", f"{place}/deal", message)
+        return
+    missing = [key for key in keys if key is not None and key not in text["texts"]]
+    if missing:
+        message = f"the value '{missing[0][:64]}' of the deal needs a text"
+        yield Finding("MISSING_KEY", f"{place}/texts", message)
 
 
 def _check_solution(

@@ -576,22 +576,26 @@ class RunStatus(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     CONDITION_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    EPILOGUE_FIELD_NUMBER: _builtins.int
     kind: Global___RunStatusKind.ValueType
     """Ongoing, or the way the run ended."""
     condition: _builtins.str
     """Id of the loss or win condition that ended the run; empty otherwise."""
     message: _builtins.str
     """Message of that condition for the player; may be empty."""
+    epilogue: _builtins.str
+    """Epilogue of that condition, for what was dealt in the run; may be empty. Lists of sessions have none."""
     def __init__(
         self,
         *,
         kind: Global___RunStatusKind.ValueType = ...,
         condition: _builtins.str = ...,
         message: _builtins.str = ...,
+        epilogue: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["condition", b"condition", "kind", b"kind", "message", b"message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["condition", b"condition", "epilogue", b"epilogue", "kind", b"kind", "message", b"message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
