@@ -100,7 +100,7 @@ def recognize_plot(scenario: Mapping[str, Any]) -> PlotTexts | None:
             if slots is None:
                 continue
             reading = _read_premise(scenario, language)
-            details = list_details(reading, slots) if reading is not None else ()
+            details = list_details(reading, slots, texts["common"]) if reading is not None else ()
             wishes = list_wishes(reading) if reading is not None else ()
             return PlotTexts(add_elements(load_plot(plot_id), elements), texts, slots, details, wishes)
     return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.author.plots.noun_phrases import NounPhrase, build_phrase, person_phrase, pluralize_in
 from peripety.author.plots.phrases import fill_phrase
-from peripety.author.text_analysis.sides import AGAINST, UNABLE
+from peripety.author.text_analysis.sides import AGAINST
 from peripety.author.text_analysis.words import find_classes, load_grammars
 
 if TYPE_CHECKING:
@@ -98,9 +98,10 @@ class _Casting:
         self._opposed = [one for one in free if one.side == AGAINST and not one.is_group]
         self._opponents = [one for one in free if one.side == AGAINST and one.is_group]
         self._single = [one for one in free if not one.side and not one.is_group]
-        # A person in need has a part only among few, where no one else could have it.
-        self._needy = [one for one in free if one.side == UNABLE and not one.is_group and is_few(reading)]
         groups = [] if quotes else [one for one in free if one.is_group and not one.side]
+        is_suspect = bool(texts["people"].get(_RIVAL, {}).get("opposes"))
+        if not is_suspect:
+            groups = [one for one in groups if not _is_tended(one, reading)]
         if texts.get("groups_suffer"):
             groups = [one for one in groups if is_own(one, reading)]
         self._parties = [*self._members([one for one in groups if one.count == _PARTIES][:1])]
@@ -109,7 +110,6 @@ class _Casting:
             groups.append(role)
         self._rest = [*self._members([one for one in groups if one.count != _PARTIES])]
         # A person who contradicts the player in the text does so in the plot.
-        is_suspect = bool(texts["people"].get(_RIVAL, {}).get("opposes"))
         self._dissenter = (
             next((one for one in self._single if one.doubts), None)
             if _RIVAL in texts["people"] and not is_suspect
@@ -161,12 +161,7 @@ class _Casting:
                     row.remove(person)
                     self._single = [one for one in self._single if one is not person]
                     return phrase
-        if self._rest:
-            return self._rest.pop(0)
-        needy = self._needy.pop(0) if self._needy and not is_rival and not part.get("from") else None
-        return (
-            self._person_phrase(needy) if needy is not None and not is_child(needy, self._reading) else None
-        )
+        return self._rest.pop(0) if self._rest else None
 
     def _find_aim(self, aim: Phrase) -> tuple[NounPhrase, str] | None:
         """Return the phrase of whom a goal is about, by name if there is one, and the words of the text."""
@@ -213,9 +208,9 @@ def is_few(reading: Reading) -> bool:
     return not groups and not is_group and not (many and many.search(reading.text))
 
 
-def is_child(person: Person, reading: Reading) -> bool:
-    """Return True if a person is a child, who takes no part but its own."""
-    return person.role.split(" ")[-1] in load_grammars()[reading.language].words("sides", "children")
+def _is_tended(person: Person, reading: Reading) -> bool:
+    """Return True for persons who are cared for, and do no work."""
+    return person.role.split(" ")[-1] in load_grammars()[reading.language].words("sides", "tended")
 
 
 def own_phrase(person: Person, reading: Reading, common: Mapping[str, Any]) -> NounPhrase | None:

@@ -12,13 +12,13 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.plots.addressing import address_words
-from peripety.author.plots.cast import group_phrase
+from peripety.author.plots.cast import group_phrase, is_own
 from peripety.author.plots.noun_phrases import NounPhrase, build_phrase, person_phrase
 from peripety.author.plots.phrases import fill_phrase, join_list
 from peripety.author.plots.slots import choose_supply
 from peripety.author.text_analysis.languages import clean_text
 from peripety.author.text_analysis.phrases import Goal, Phrase
-from peripety.author.text_analysis.sides import AGAINST
+from peripety.author.text_analysis.sides import ABSENT, AGAINST
 from peripety.author.text_analysis.tagging import tag_words
 from peripety.author.text_analysis.words import load_grammars
 
@@ -112,6 +112,8 @@ def _list_completions(
     deed = _find_deed(reading, common)
     if deed and _is_question(reading.goal, reading.language):
         yield "find_out", "culprit", {"deed": deed}
+    if _is_habit(reading) and (duty := _find_duty(reading)) is not None:
+        yield "make_ready", *duty
     if reading.pattern:
         return
     if choice := _find_choice(reading, reading.goal.text, common):
@@ -215,6 +217,13 @@ def _find_duty(reading: Reading) -> tuple[str, dict[str, NounPhrase | str]] | No
     return "done" if found["passive"] else "enabled", words
 
 
+def _is_habit(reading: Reading) -> bool:
+    """Return True if the goal is only what the player does: "I run a thing"."""
+    words = " ".join(reading.goal.text.split()[:2]) if reading.goal else ""
+    player = r"(?:^|[.!?;] |, (?:and|but) )(?:I|We|You|i|we|you) "
+    return bool(words) and bool(re.search(player + re.escape(words), reading.text))
+
+
 def _find_choice(reading: Reading, goal: str, common: Mapping[str, Any]) -> str:
     """Return the act of a goal that leaves it open, such as "do it or not"; empty for another goal."""
     patterns = common["implied"]
@@ -232,7 +241,9 @@ def _find_guest(reading: Reading) -> NounPhrase | None:
     coming = grammar.words("times", "coming")
     words = tag_words(reading.text, grammar)
     for person in reading.people:
-        if _is_subject((person.name or person.role).split()[-1], coming, words):
+        is_due = person.side != ABSENT or not is_own(person, reading)
+        # One of the player who comes back is not a guest.
+        if is_due and _is_subject((person.name or person.role).split()[-1], coming, words):
             return phrase_of(person, reading.language)
     starting = grammar.words("times", "starting") if reading.deadline is not None else frozenset[str]()
     found = (one for one in reading.others if _is_subject(one.head, starting, words))

@@ -146,11 +146,16 @@ def fill_sides(reading: Reading, slots: Slots, common: Mapping[str, Any]) -> dic
     return found
 
 
-def list_details(reading: Reading, slots: Mapping[str, NounPhrase]) -> list[tuple[str, NounPhrase]]:
+def list_details(
+    reading: Reading, slots: Mapping[str, NounPhrase], common: Mapping[str, Any]
+) -> list[tuple[str, NounPhrase]]:
     """Return the kind and the phrase of what the text names and no slot takes, in order of their kinds."""
     language = reading.language
     found = [
-        (AWAY if person.side == ABSENT else PERSON, phrase) for person, phrase in _list_left(reading, slots)
+        (AWAY if person.side == ABSENT else PERSON, own_phrase(person, reading, common) or phrase)
+        for person, phrase in _list_left(reading, slots)
+        # Opponents, and persons in no state to help, have lines of their own.
+        if person.side in ("", ABSENT)
     ]
     counted = [amount.of for amount in reading.amounts if amount.of is not None]
     for kind, phrases in (

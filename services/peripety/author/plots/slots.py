@@ -248,7 +248,8 @@ def _rank_targets(
     if is_site and target is not None:
         goals = [build_phrase(target, reading.language)]
     named = [place for place in places if place and place.bare.split(" ")[-1].casefold() in told]
-    return [*named, *(goals if is_site else ()), *places, *(() if is_site else goals)]
+    # The way does not lead to a thing that is carried.
+    return [*named, *(goals if is_site else ()), *places, *(() if is_site or is_carried else goals)]
 
 
 def choose_supply(reading: Reading) -> Phrase | None:
@@ -308,6 +309,9 @@ def _is_awaited(goal: Goal, reading: Reading) -> bool:
     """Return True if the object of a goal is not here yet: "until the thing comes"."""
     grammar = load_grammars().get(reading.language)
     if grammar is None or goal.object is None:
+        return False
+    if goal.object.head not in goal.text:
+        # A pronoun means it, so it is here.
         return False
     before = goal.text.partition(goal.object.head)[0]
     awaiting = grammar.words("times", "awaiting")

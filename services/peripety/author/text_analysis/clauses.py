@@ -153,7 +153,7 @@ class ClauseReader:
             if word.tag != "verb" or dull:
                 continue
             trust = self._trust(place, aims)
-            if trust and not self._is_reported(place):
+            if trust and not self._is_reported(place) and not self._is_condition(place):
                 aims.append(self._build_aim(place, trust))
         return aims
 
@@ -170,6 +170,13 @@ class ClauseReader:
             is_other = subject is not None and subject is not self.role_chunk and not subject.is_after("prep")
             return is_other and "conj" not in said and "verb" not in said and bool({"player", "modal"} & said)
         return False
+
+    def _is_condition(self, place: int) -> bool:
+        """Return True for what may happen: "they will act if we fail"."""
+        conditions = self._grammar.words("goals", "conditions")
+        clause = self._words[self._find_clause(place) : place]
+        last = next((at for at in range(len(clause) - 1, -1, -1) if clause[at].low in conditions), -1)
+        return last >= 0 and not any(word.tag == "verb" for word in clause[last + 1 :])
 
     def _has_particle(self, place: int) -> bool:
         """Return True if a verb and the word after it are a verb of goals, such as "put out"."""

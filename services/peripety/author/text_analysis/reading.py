@@ -35,6 +35,8 @@ _SHORTEST_STEM = 4
 _TITLE_STOP = re.compile(r"\b(Mr|Mrs|Ms|Dr|St|Prof)\.(?= )")
 _OPPOSED = ("take", "stop")
 """Patterns whose goal is about a thing of an opponent."""
+_DEFENDED = ("hold_out", "make_ready", "outdo")
+"""Patterns in which who ends a thing of the player is an opponent."""
 _TANGIBLE = ("artifact", "possession", "location", "object", "animal", "substance", "food", "plant", "")
 _KEPT = ("artifact", "possession", "location", "group", "plant", "object", "communication")
 _RIVALS = ("person", "group", "artifact")
@@ -157,7 +159,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         goal=(main.place, main.end) if main else (-1, -1),
     )
     scores = dict(_score_patterns(main, aims, words, clauses.role.role if clauses.role else "", grammar))
-    pattern = _choose_pattern(scores)
+    pattern = _choose_pattern(scores) or _find_way(main, grammar)
     target = main.goal.object if main else None
     if main is not None and target is not None:
         counters = any(_matches(row, main.goal.verb, main.tail) for row in grammar.rows("goals")["counters"])
@@ -168,10 +170,12 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
             # The thing that is to end belongs to an opponent.
             pattern = "stop"
             scores = {pattern: main.trust, **scores}
-    if main is not None and main.goal.verb in grammar.words("goals", "saving"):
+    if main is not None and (pattern in _DEFENDED or main.goal.verb in grammar.words("goals", "saving")):
         things.oppose_enders((main.place, main.end))
     if main is not None and pattern == "take":
         things.oppose_sources((main.place, main.end))
+        if target is not None:
+            things.oppose_takers(target.head)
     return Reading(
         text=text,
         language=grammar.code,
@@ -273,8 +277,9 @@ def _favour_object(
 ) -> None:
     """Decide between winning a person and winning a thing, for verbs that mean both."""
     causing = grammar.words("goals", "causing")
-    is_caused = main is not None and main.goal.verb in causing and "to" in main.tail[1:]
-    if main is not None and main.goal.verb in grammar.words("goals", "moving"):
+    moving = causing | grammar.words("goals", "moving")
+    is_caused = False
+    if main is not None and main.goal.verb in moving:
         # "Bring them to agree" is about the persons, "bring them to the border" about the way.
         is_caused = any(
             word.tag == "to" and then.tag == "verb" for word, then in pairwise(words[main.place : main.end])
@@ -288,6 +293,9 @@ def _favour_object(
         # "Get a thing back" is about the thing, not about a way.
         scores["take"] = max(scores.values(), default=0.0) + _CUE
     target = main.goal.object if main is not None else None
+    if main is not None and target is not None and _is_in_nature(main, target, words, grammar):
+        # Persons are rescued from a natural place without an opponent.
+        scores["save"] = scores.pop("take", 0.0) + scores.get("save", 0.0)
     if (
         target is not None
         and target.sense in _KEPT
@@ -303,6 +311,16 @@ def _favour_object(
         favoured = "take" if main.goal.object.sense in _TANGIBLE else "win_over"
         if scores.get(favoured):
             scores[favoured] += _CUE
+
+
+def _is_in_nature(main: Aim, target: Phrase, words: Sequence[Word], grammar: Grammar) -> bool:
+    """Return True for the rescue of several persons from a natural place."""
+    off = grammar.words("things", "off")
+    told = words[main.place : main.end]
+    start = next((at for at, word in enumerate(told) if word.low in off), len(told))
+    nouns = [word for word in told[start:] if word.is_noun]
+    is_saving = main.goal.verb in grammar.words("goals", "saving") and target.is_plural
+    return is_saving and bool(nouns) and nouns[0].classes[:1] == ("object",)
 
 
 def _is_done_by(verb: str, role: str) -> bool:
@@ -335,6 +353,14 @@ def _choose_pattern(scores: Mapping[str, float]) -> str:
     ranked = [*scores.items(), ("", 0.0), ("", 0.0)]
     (best, score), (_, second) = ranked[0], ranked[1]
     return best if score >= _LEAST and score - second >= _MARGIN else ""
+
+
+def _find_way(main: Aim | None, grammar: Grammar) -> str:
+    """Return the pattern of a way for what the player does: "I drive it across the pass"; else nothing."""
+    rows = grammar.rows("patterns").get("reach", ())
+    ways = grammar.words("goals", "ways")
+    is_way = main is not None and any(_matches(row, main.goal.verb, main.tail) for row in rows)
+    return "reach" if main is not None and is_way and not ways.isdisjoint(main.tail) else ""
 
 
 def _matches(row: Sequence[str], verb: str, tail: Sequence[str]) -> bool:

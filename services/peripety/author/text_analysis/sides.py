@@ -9,7 +9,7 @@ also against the player by its noun, or by a verb of harm whose subject it is.
 
 from __future__ import annotations
 
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from peripety.author.text_analysis.words import find_classes, find_lemmas
@@ -29,6 +29,8 @@ _FAULT_REACH = 5
 """The number of words after a thing that may mean that it does not work."""
 _REACH = 8
 """The number of words before or after a person that a row may use."""
+_SUBJECTS = ("det", "poss", "player", "pron", "name", "num", "noun", "adj")
+"""Tags of a word that may begin a subject."""
 
 
 def find_side(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> str:
@@ -39,7 +41,7 @@ def find_side(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> str:
         words: the words of the text.
         grammar: the tables of its language.
     """
-    if not {chunk.head.lemma, chunk.head.low}.isdisjoint(grammar.words("sides", "children")):
+    if not {chunk.head.lemma, chunk.head.low}.isdisjoint(grammar.words("sides", "dependents")):
         return UNABLE
     if chunk.head.lemma.casefold() in grammar.words("things", "harm") | grammar.words("things", "bad"):
         return AGAINST
@@ -96,8 +98,25 @@ def _read_around(chunk: Chunk, words: Sequence[Word]) -> tuple[list[Word], list[
         place for place in range(chunk.start, chunk.end) if words[place] in (*chunk.nouns, *chunk.names)
     )
     before = [*_read_clause(reversed(words[:head]))][::-1]
-    after = [*_read_clause(_skip_mark(words[chunk.end :]))]
-    return before, after, head - chunk.start + 1
+    rest = words[chunk.end :]
+    if len(rest) > 1 and rest[0].tag == "mark" and rest[1].tag == "conj":
+        # Another clause follows: "I have one, and the other is gone".
+        return before, [], head - chunk.start + 1
+    after = [*_read_clause(_skip_mark(rest))]
+    return before, after[: _find_clause_end(chunk, words, after)], head - chunk.start + 1
+
+
+def _find_clause_end(chunk: Chunk, words: Sequence[Word], after: Sequence[Word]) -> int:
+    """Return the place of a conjunction with a subject of its own among the words after a person.
+
+    Two subjects of one verb, as in "the first and the second are ill", are in one clause.
+    """
+    lead = words[chunk.start - 1] if chunk.start else None
+    is_subject = lead is None or lead.tag in ("mark", "end", "conj", "adv")
+    for place, (word, then) in enumerate(pairwise(after)):
+        if word.tag == "conj" and then.tag in _SUBJECTS and not (is_subject and place == 0):
+            return place
+    return len(after)
 
 
 def is_own(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bool:

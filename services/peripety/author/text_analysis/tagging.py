@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from peripety.author.text_analysis.foreign import split_chinese, tag_german, tag_spanish
@@ -18,6 +19,7 @@ _NEVER = 9
 _AFTER_VERB = ("det", "poss", "player", "pron", "num")
 _BEFORE_NOUN = ("det", "poss", "num", "adj", "prep", "owner")
 _OBJECTS = ("us", "me", "him", "them", "her", "ones")
+_PLURALS = ("men", "women", "people", "police")
 _SHORT_FORMS = {"n't": "neg", "'ve": "have", "'ll": "modal", "'d": "modal"}
 
 
@@ -29,8 +31,31 @@ def tag_words(text: str, grammar: Grammar) -> list[Word]:
     for left, word in zip([None, *words], words, strict=False):
         if not word.tag:
             word.lemma, word.tag = word.low, _find_fixed_tag(word, left, grammar)
+    _free_nouns(words, grammar)
     {"en": _tag_english, "es": tag_spanish, "de": tag_german}[grammar.code](words, grammar)
     return _mark_foes(words, grammar)
+
+
+def _free_nouns(words: Sequence[Word], grammar: Grammar) -> None:
+    """Tag adverbs that are nouns here: "protect the alpha well", but not "know the alpha well"."""
+    nouns = grammar.words("things", "nouns")
+    for place, word in enumerate(words):
+        if word.low not in nouns or place < 1:
+            continue
+        phrase = [*takewhile(lambda one: not one.tag, reversed(words[:place]))]
+        start = place - len(phrase) - 1
+        opens = start >= 0 and words[start].tag in ("det", "poss")
+        after = words[place + 1] if place + 1 < len(words) else None
+        ends = after is None or after.tag
+        verb = words[start - 1] if start > 0 else None
+        is_known = verb is not None and any(
+            name in ("verb.cognition", "verb.stative")
+            for name in find_classes(find_lemmas(verb.low, "en")[-1])[:1]
+        )
+        if opens and ends and (not phrase or (verb is not None and len(phrase) < _NEAR and not is_known)):
+            word.tag, word.lemma = "noun", word.low
+            names = find_classes(word.low)
+            word.classes = tuple(name.partition(".")[2] for name in names if name.startswith("noun"))
 
 
 def _mark_foes(words: list[Word], grammar: Grammar) -> list[Word]:
@@ -240,6 +265,7 @@ class _EnglishTagger:
                 self._right is not None and self._right.is_capitalized
             )
             subject = self._noun_rank == 0 and right == "prep" and low != "from"
+            subject = subject or self._is_title()
             if not subject and (self._verb_rank == 0 or (takes and self._verb_rank < _NEVER)):
                 return "verb"
         if self._form == "ing":
@@ -249,6 +275,14 @@ class _EnglishTagger:
             return "noun"
         modifies = self._adjective_rank < _NEVER or self._form == "ed"
         return "adj" if modifies and self._noun_follows() else self._best()
+
+    def _is_title(self) -> bool:
+        """Return True for a noun of persons before the name of a subject, a title: "... Alpha is stuck"."""
+        then = self._words[self._place + 2] if self._place + 2 < len(self._words) else None
+        is_named = self._right is not None and self._right.is_capitalized
+        is_subject = then is not None and then.tag in ("be", "have", "modal")
+        nouns = [name for name in find_classes(self._noun) if name.startswith("noun.")] if self._noun else []
+        return is_named and is_subject and bool(nouns) and nouns[0].startswith("noun.person")
 
     def _choose_in_phrase(self) -> str:
         follows = self._noun_follows()
@@ -298,7 +332,8 @@ class _EnglishTagger:
 
     def _is_verb_of_noun(self) -> bool:
         """Return True if the noun on the left is the subject of the word."""
-        plural = self._left == "noun" and self._left_word.low != self._left_word.lemma
+        is_plural = self._left_word.low != self._left_word.lemma or self._left_word.low in _PLURALS
+        plural = self._left == "noun" and is_plural
         likely = self._verb_rank <= self._noun_rank
         takes = self._right_tag in _AFTER_VERB
         gerund = self._right is not None and self._right.low.endswith("ing")
@@ -306,14 +341,32 @@ class _EnglishTagger:
             if self._word.low in self._grammar.words("things", "lasting"):
                 return True
             is_told = self._right_tag in ("mark", "end") and self._is_all_of_clause()
-            return not plural and (self._verb_rank == 0 or takes or self._right_tag == "to" or is_told)
+            is_agreeing = not plural or (takes and self._is_after_prep())
+            return is_agreeing and (self._verb_rank == 0 or takes or self._right_tag == "to" or is_told)
         if self._form == "base":
             after_plural = plural and (likely or takes or self._right_tag == "prep")
             led = takes or self._right_tag in ("prep", "adv") or self._left == "name" or gerund
+            if not plural and self._opens_singular():
+                return False
             return after_plural or (self._verb_rank < self._noun_rank and led)
         if self._form == "ing":
-            return self._noun_rank > 0 or self._word.low != self._noun or self._is_after_without()
+            is_act = takes or self._right_tag == "pron"
+            return self._noun_rank > 0 or self._word.low != self._noun or is_act or self._is_after_without()
         return self._form == "ed" and likely
+
+    def _is_after_prep(self) -> bool:
+        """Return True if a preposition leads the noun on the left, so another noun may be the subject."""
+        place = self._place - 1
+        while place > 0 and self._words[place].tag in ("noun", "adj", "det", "poss", "num"):
+            place -= 1
+        return self._words[place].tag == "prep"
+
+    def _opens_singular(self) -> bool:
+        """Return True if the noun on the left has the article "a", with which no base form agrees."""
+        place = self._place - 1
+        while place > 0 and self._words[place].tag in ("noun", "adj"):
+            place -= 1
+        return self._words[place].low in ("a", "an")
 
     def _is_all_of_clause(self) -> bool:
         """Return True for what happens to a thing, in a clause without another verb: "the x leaks,"."""
@@ -322,7 +375,7 @@ class _EnglishTagger:
         place = self._place - 1
         while place >= 0 and self._words[place].tag in ("noun", "adj"):
             place -= 1
-        starts = place <= 0 or self._words[place].first or self._words[place - 1].tag == "mark"
+        starts = place <= 0 or self._words[place].first or self._words[place - 1].tag in ("mark", "conj")
         return place >= 0 and starts and self._words[place].tag in ("det", "poss")
 
     def _is_after_without(self) -> bool:

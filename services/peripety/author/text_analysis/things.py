@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from peripety.author.text_analysis.phrases import Chunk, Person
@@ -40,6 +41,8 @@ _PLACE = ("artifact.place", "location", "object", "group.people")
 _HARM = ("phenomenon.weather", "event.harm", "state.harm", "act.harm")
 _PERSONAL = tuple((name,) for name in ("communication", "cognition", "emotion", "social", "possession"))
 _NEAR = 2
+_TAKEN = 4
+"""The number of words after a verb of taking that may contain the thing."""
 _OWNED = ("artifact", "possession", "communication", "object", "animal", "plant", "substance", "food")
 """Classes of what a person who takes no part may own."""
 _REPAIRED = frozenset(
@@ -116,6 +119,10 @@ class ThingReader:
     def _is_worn(self, chunk: Chunk) -> bool:
         """Return True for a thing in a bad state: "the old thing", "the thing is broken", "it has failed"."""
         kind = chunk.sense.partition(".")[0]
+        owner = chunk.owner
+        if kind == "body" and len(chunk.nouns) == 1 and (owner is None or self._is_person(owner)):
+            # Only a part of a machine is repaired.
+            return False
         if not chunk.nouns or (chunk.classes and kind not in _REPAIRED):
             # A broken thing is not a person, whatever the first sense of its noun.
             return (
@@ -177,7 +184,7 @@ class ThingReader:
         if self._grammar.verbs_last and is_bare and chunk.is_after("be"):
             # An event that takes place, or what a person before it is.
             return False
-        is_broken = is_faulty(chunk, self._words, self._grammar)
+        is_broken = not chunk.names and is_faulty(chunk, self._words, self._grammar)
         is_vague = head.lemma in self._grammar.words("people", "vague")
         return not is_vague and not is_broken and self._is_person_noun(chunk)
 
@@ -291,7 +298,7 @@ class ThingReader:
         is_owner = any(
             other.owner is chunk or (other.of is chunk and self._grammar.code != "en")
             for other in self._chunks
-            if other.is_first_class(*(_OWNED if chunk.belongs else ()), "act", "event")
+            if other.is_first_class(*(_OWNED if chunk.belongs else ()), "act", "event", "person")
         )
         is_any = self._words[chunk.start].low in self._grammar.words("sides", "anyone")
         return is_owner or (
@@ -327,6 +334,10 @@ class ThingReader:
                     last, name=name, side=last.side or side, wish=last.wish or wish, doubts=doubts
                 )
                 return
+        if self._renames_last(chunk):
+            last = self.people[-1]
+            self.people[-1] = replace(last, name=name, role=role, side=last.side or side)
+            return
         group = chunk.is_plural or (chunk.has_class("group.people") and not chunk.names)
         count = int(chunk.count) if chunk.count and chunk.count >= 1 else self._count_after(chunk)
         if chunk.is_plural and self._words[chunk.start].low in self._grammar.words("people", "pair"):
@@ -358,6 +369,17 @@ class ThingReader:
                 return
         self.people.append(person)
 
+    def _renames_last(self, chunk: Chunk) -> bool:
+        """Return True for a name between commas: "the witness, the cook Alpha, is afraid"."""
+        last = self.people[-1] if self.people else None
+        mark, then = self._word(chunk.end), self._word(chunk.end + 1)
+        is_closed = (
+            mark is not None and mark.text == "," and then is not None and then.tag in ("be", "have", "modal")
+        )
+        is_opened = chunk.before is not None and chunk.before.text == ","
+        is_one = last is not None and not last.name and not last.is_group and bool(chunk.names)
+        return is_one and is_opened and is_closed and self._find_host(chunk)
+
     def oppose_enders(self, goal: tuple[int, int]) -> None:
         """Put persons who want to end what a goal saves on the side against the player.
 
@@ -368,11 +390,35 @@ class ThingReader:
         """
         told = {word.low for word in self._words[goal[0] : goal[1]] if word.is_noun}
         things = told | self._grammar.words("sides", "things")
+        # A thing with "your" in a wish belongs to the player.
+        things |= {
+            seen
+            for word, seen in self._grammar.pairs("perspective", "words").items()
+            if self._grammar.tags.get(word) == "poss"
+        }
         ending = self._grammar.words("sides", "ending")
         for place, person in enumerate(self.people):
             words = person.wish.casefold().split()
             if not person.side and not ending.isdisjoint(words) and not things.isdisjoint(words):
                 self.people[place] = replace(person, side=AGAINST)
+
+    def oppose_takers(self, head: str) -> None:
+        """Put persons who took or hold the thing of a goal on the side against the player.
+
+        Args:
+            head: the lemma of the head of the thing.
+        """
+        taking = self._grammar.words("sides", "taking")
+        things = {head, *self._grammar.words("sides", "things")}
+        for chunk in self._chunks:
+            clause = [*takewhile(lambda word: word.tag not in ("mark", "end"), self._words[chunk.end :])]
+            verb = next((at for at, word in enumerate(clause) if word.tag not in ("have", "adv")), None)
+            if verb is None or clause[verb].lemma not in taking:
+                continue
+            if any({word.low, word.lemma} & things for word in clause[verb + 1 : verb + _TAKEN]):
+                for place, person in enumerate(self.people):
+                    if not person.side and self._names_person(chunk, person):
+                        self.people[place] = replace(person, side=AGAINST)
 
     def oppose_sources(self, goal: tuple[int, int]) -> None:
         """Put the persons whom a goal takes something from on the side against the player.
@@ -519,9 +565,12 @@ class ThingReader:
             # A thing of the player may fail, but it does not threaten.
             return False
         before = chunk.before
-        named = chunk.head.lemma.lower() in self._grammar.words("things", "harm") or chunk.is_first_class(
-            *_HARM
-        )
+        harm = self._grammar.words("things", "harm")
+        named = chunk.head.lemma.lower() in harm or chunk.is_first_class(*_HARM)
+        first = chunk.nouns[0] if len(chunk.nouns) > 1 else None
+        if first is not None and first.classes[:1] == ("animal",) and self._is_subject(chunk):
+            # Animals in a number: "a wolf pack has come".
+            named = named or first.lemma in harm
         weather = chunk.has_class("phenomenon.weather") and (before is None or before.tag != "prep")
         against = before is not None and before.low in self._grammar.words("things", "against")
         return (
@@ -532,6 +581,12 @@ class ThingReader:
             or self._swarms(chunk)
             or self._attacks(chunk)
         )
+
+    def _is_subject(self, chunk: Chunk) -> bool:
+        """Return True if the clause begins with the phrase, and its verb follows."""
+        before, after = chunk.before, self._word(chunk.end)
+        opens = before is None or before.tag in ("mark", "end", "conj")
+        return opens and after is not None and after.tag in ("be", "have", "verb", "modal")
 
     def _swarms(self, chunk: Chunk) -> bool:
         """Return True for animals that the text only names, without an owner or a number."""
@@ -681,4 +736,7 @@ class ThingReader:
             return False
         after_place = self._is_after_place(chunk)
         natural = chunk.is_first_class("object") and not after_place
+        if after_place and len(chunk.nouns) > 1 and chunk.nouns[0].classes[:1] == ("object",):
+            # A part of a natural place: "a mountain pass".
+            return True
         return (not chunk.nouns and after_place) or (chunk.is_first_class(*_PLACE) and not natural)
