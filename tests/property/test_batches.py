@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,7 +27,12 @@ DOCUMENTS = [
     b"",
     spaced(GOOD, 2),
 ]
-ALONE = [verdicts([("it", document)], OPTIONS)["it"] for document in DOCUMENTS]
+
+
+@pytest.fixture(scope="module")
+def alone() -> list[Any]:
+    """The verdicts of the documents, each validated in a batch of its own."""
+    return [verdicts([("it", document)], OPTIONS)["it"] for document in DOCUMENTS]
 
 
 @pytest.mark.slow(reason="validates each batch several times in processes of its own")
@@ -36,12 +42,14 @@ ALONE = [verdicts([("it", document)], OPTIONS)["it"] for document in DOCUMENTS]
     threads=st.integers(1, 4),
 )
 @settings(max_examples=25, deadline=None)
-def test_order_portions_and_threads_change_nothing(order: list[int], portions: int, threads: int) -> None:
+def test_order_portions_and_threads_change_nothing(
+    alone: list[Any], order: list[int], portions: int, threads: int
+) -> None:
     found = {}
     for first in range(0, len(order), portions):
         part = [(index, DOCUMENTS[index]) for index in order[first : first + portions]]
         found.update(verdicts(part, OPTIONS, threads=threads))
-    assert [found[index] for index in range(len(DOCUMENTS))] == ALONE
+    assert [found[index] for index in range(len(DOCUMENTS))] == alone
 
 
 @st.composite

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cache
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-MANY = [generate_spec(11, index) for index in range(200)]
-SPECS = [json.loads(document) for document in MANY]
 RUNS = 100
+
+
+@cache
+def many() -> list[bytes]:
+    return [generate_spec(11, index) for index in range(200)]
+
+
+@cache
+def specs() -> list[dict[str, Any]]:
+    return [json.loads(document) for document in many()]
+
 
 GOLDEN = {
     (0, 0): "0e836f3a8dade2d8",
@@ -48,16 +58,16 @@ def test_numbers_that_would_repeat_others_are_refused(seed: int, index: int) -> 
 
 
 def test_all_are_different_and_valid() -> None:
-    assert len({*MANY, *(generate_spec(12, index) for index in range(50))}) == len(MANY) + 50
-    assert [engine.validate(document) for document in MANY] == [[]] * len(MANY)
+    assert len({*many(), *(generate_spec(12, index) for index in range(50))}) == len(many()) + 50
+    assert [engine.validate(document) for document in many()] == [[]] * len(many())
 
 
 def test_nothing_can_be_proved_against_them() -> None:
-    assert [engine.compile(document).prove() for document in MANY[:25]] == [()] * 25
+    assert [engine.compile(document).prove() for document in many()[:25]] == [()] * 25
 
 
 def test_sizes_vary_about_four_kilobytes() -> None:
-    sizes = sorted(map(len, MANY))
+    sizes = sorted(map(len, many()))
     assert 3_200 < median(sizes) < 4_800
     assert 1_200 < sizes[0] < 2_500
     assert 7_000 < sizes[-1] < 13_000
@@ -83,18 +93,18 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
     ],
 )
 def test_each_feature_is_in_some_and_not_in_all(feature: str, least: float, most: float) -> None:
-    share = sum(feature.encode() in document for document in MANY) / len(MANY)
+    share = sum(feature.encode() in document for document in many()) / len(many())
     assert least <= share <= most
 
 
 def test_no_number_is_longer_than_a_person_would_write_it() -> None:
-    for spec in SPECS:
+    for spec in specs():
         numbers = [v for o in _objects(spec) for v in o.values() if isinstance(v, float)]
         assert all(len(str(number)) <= 8 for number in numbers), numbers
 
 
 def test_none_fails_in_play_and_few_are_hopeless_or_harmless() -> None:
-    reports = [engine.compile(document).dry_run(runs=RUNS) for document in MANY]
+    reports = [engine.compile(document).dry_run(runs=RUNS) for document in many()]
     assert not [report.errors for report in reports if report.errors or report.errored]
     rates = [report.fail_rate for report in reports]
     assert sum(0.05 <= rate <= 0.95 for rate in rates) > 0.85 * len(rates)
@@ -103,14 +113,14 @@ def test_none_fails_in_play_and_few_are_hopeless_or_harmless() -> None:
 
 
 def test_most_are_as_hard_as_they_ask_to_be() -> None:
-    reports = [engine.compile(document).dry_run(runs=RUNS) for document in MANY]
-    asked = [spec["negativity_budget"]["min_fail_rate"] for spec in SPECS]
+    reports = [engine.compile(document).dry_run(runs=RUNS) for document in many()]
+    asked = [spec["negativity_budget"]["min_fail_rate"] for spec in specs()]
     enough = [report.fail_rate >= least for report, least in zip(reports, asked, strict=True)]
     assert sum(enough) > 0.9 * len(enough)
 
 
 def test_whoever_serves_the_goal_alone_wins_unless_something_happens() -> None:
-    winnable = [spec for spec in SPECS if "win_conditions" in spec]
+    winnable = [spec for spec in specs() if "win_conditions" in spec]
     for spec in winnable:
         program = engine.compile(json.dumps({**spec, "random_events": []}))
         state, serving = program.new_state(), spec["actions"][-1]
@@ -124,12 +134,12 @@ def test_whoever_serves_the_goal_alone_wins_unless_something_happens() -> None:
 
 
 def test_turns_without_an_event_are_always_possible() -> None:
-    assert all(sum(event["weight"] for event in spec["random_events"]) < 0.99 for spec in SPECS)
+    assert all(sum(event["weight"] for event in spec["random_events"]) < 0.99 for spec in specs())
 
 
 def test_nearly_every_loss_is_met_in_a_few_thousand_runs() -> None:
     unmet, known = 0, 0
-    for document in MANY[:60]:
+    for document in many()[:60]:
         program = engine.compile(document)
         played = [program.dry_run(runs=1000).losses, program.dry_run(runs=300, persona="idle").losses]
         unmet += sum(not any(losses[loss] for losses in played) for loss in played[0])
@@ -139,7 +149,7 @@ def test_nearly_every_loss_is_met_in_a_few_thousand_runs() -> None:
 
 def test_every_action_is_legal_and_nearly_every_event_eligible_in_some_turn() -> None:
     idle = 0
-    for spec, document in zip(SPECS[:40], MANY, strict=False):
+    for spec, document in zip(specs()[:40], many(), strict=False):
         program = engine.compile(document)
         actions = {action["id"] for action in spec["actions"]}
         events = {event["id"]: event["when"] for event in spec["random_events"]}
@@ -181,7 +191,7 @@ def test_nearly_all_are_played_in_lockstep() -> None:
     backend_named("native")
     import peripety_simcore  # noqa: PLC0415 - may be missing
 
-    played = [peripety_simcore.compile(document).is_vectorised() for document in MANY]
+    played = [peripety_simcore.compile(document).is_vectorised() for document in many()]
     assert sum(played) >= 0.85 * len(played)
 
 
