@@ -27,6 +27,7 @@ from peripety.errors import Finding, ResourceExhaustedError, Severity, SpecError
 from peripety.scenario.admission import GateWithRepair
 from peripety.scenario.certificate.certifier import to_progress
 from peripety.scenario.generation.number_trials import try_numbers
+from peripety.scenario.rule_graph.graph import find_unread_actions
 from peripety.scenario.types import NumbersAdjusted, Progress, ProgressStage, ValidationLevel
 from peripety.scenario.validation import collect_proof_findings, validate_document
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 
 _MIN_RISK = 0.1
+_MAX_UNREAD = 8
 
 _REJECTING_WARNINGS = frozenset(
     {
@@ -223,8 +225,13 @@ class SpecEvaluator:
             yield self._with_findings(reached, depth, (Finding("DRY_RUN_TOO_SLOW", "", error.message),))
 
     async def _measure_further(self, reached: SpecEvaluation, trial: GateWithRepair) -> SpecEvaluation:
-        """Add figures for the author: wins of solutions despite other moves, and numbers to try."""
+        """Add figures for the author: wins despite other moves, unread changes, and numbers to try."""
         program = trial.program
+        unread = find_unread_actions(program.spec)
+        if unread:
+            names = ", ".join(f"'{name}'" for name in unread[:_MAX_UNREAD])
+            line = f"no ending, event or other action reads what these actions change: {names}"
+            reached = replace(reached, figures=(*reached.figures, line))
         if "solutions" in program.spec and not reached.errors:
             line = await self._workers.run(measure_slips, program, trial.verdict.report)
             reached = replace(reached, figures=(*reached.figures, *filter(None, [line])))

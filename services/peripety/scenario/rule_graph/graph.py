@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
 from peripety.engine import rule_text
-from peripety.engine.lowering import CONDITIONS, find_target
+from peripety.engine.lowering import CONDITIONS, find_target, lower
 from peripety.engine.schema_validation import format_pointer
 from peripety.engine.static_analysis.evaluation import find_signs
 from peripety.errors import ResourceExhaustedError
@@ -292,6 +293,49 @@ def _decay_rules(amounts: Mapping[str, float]) -> Iterator[_RuleNode]:
         place = format_pointer(["negativity_budget", "decay_per_turn", text])
         node = GraphNode(place, NodeKind.DECAY, text, f"{rule_text.format_path(text)}: decay")
         yield _RuleNode(node, [(path, EdgeKind.LOWERS if amount > 0 else EdgeKind.RAISES)] if amount else [])
+
+
+_TOLD_SECTIONS = frozenset({"clues", "statements"})
+
+
+def find_unread_actions(spec: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the actions whose changes no ending, event or other action reads.
+
+    An action that reveals a clue or makes a statement informs the player, and one that changes nothing is a
+    way to wait; neither is returned.
+
+    Args:
+        spec: a valid scenario.
+    """
+    rules = [rule for section in _rules_by_section(lower(spec).spec) for rule in section]
+    readers: dict[Path, set[str]] = defaultdict(set)
+    readers_within: dict[Path, set[str]] = defaultdict(set)
+    written: dict[str, list[Path]] = defaultdict(list)
+    for rule in rules:
+        # A scheduled effect belongs to the rule that contains it.
+        owner = "/".join(rule.node.node_id.split("/")[:3])
+        for path, kind in rule.accesses:
+            if kind is not EdgeKind.READS:
+                written[owner].append(path)
+                continue
+            readers[path].add(owner)
+            for end in range(1, len(path)):
+                readers_within[path[:end]].add(owner)
+
+    def is_read(path: Path, writer: str) -> bool:
+        found = readers_within[path].union(*(readers[path[:end]] for end in range(1, len(path) + 1)))
+        return bool(found - {writer})
+
+    return [
+        rule.node.key
+        for rule in rules
+        if rule.node.kind is NodeKind.ACTION
+        and written[rule.node.node_id]
+        and not any(
+            _TOLD_SECTIONS.intersection(path[1:2]) or is_read(path, rule.node.node_id)
+            for path in written[rule.node.node_id]
+        )
+    ]
 
 
 class _QuantityIndex:

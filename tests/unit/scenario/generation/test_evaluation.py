@@ -101,6 +101,17 @@ async def test_each_depth_is_looked_into_when_nothing_is_wrong_before_it(
     assert sorted(set(codes(judgement.errors))) == sorted(errors)
 
 
+async def test_an_action_whose_changes_no_rule_reads_is_a_line_for_the_author() -> None:
+    unread = action("hum", [{"op": "inc", "path": "state.unread", "value": 1}])
+    document = {
+        **PLAYED,
+        "state": {**PLAYED["state"], "unread": 0},
+        "actions": [*PLAYED["actions"], unread],
+    }
+    found, _ = await judged(document, ValidationLevel.DRY_RUN)
+    assert found.figures[-1] == "no ending, event or other action reads what these actions change: 'hum'"
+
+
 async def test_a_certificate_is_the_last_depth_and_choices_have_to_matter() -> None:
     judgement, steps = await judged(PLAYED, ValidationLevel.CERTIFICATE)
     assert judgement.depth is EvaluationDepth.CERTIFICATE

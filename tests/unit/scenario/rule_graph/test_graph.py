@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import ResourceExhaustedError
-from peripety.scenario.rule_graph.graph import EdgeKind, GraphEdge, NodeKind, build_graph, find_read_paths
+from peripety.scenario.rule_graph.graph import (
+    EdgeKind,
+    GraphEdge,
+    NodeKind,
+    build_graph,
+    find_read_paths,
+    find_unread_actions,
+)
 from support.engine.specs import action, at_most, event, full_spec, spec
 
 if TYPE_CHECKING:
@@ -196,3 +203,54 @@ def test_a_reveal_reads_what_its_condition_reads() -> None:
         ("state.said.p", "READS"),
         ("state.said.q", "READS"),
     }
+
+
+def adds(name: str) -> dict[str, Any]:
+    return {"op": "inc", "path": f"state.{name}", "value": 1}
+
+
+@pytest.mark.parametrize(
+    ("acting", "is_unread"),
+    [
+        (action("act", [adds("x")]), True),
+        (action("act", [{"op": "schedule", "id": "s", "after": 1, "effects": [adds("x")]}]), True),
+        (action("act", [adds("x")], preconditions={"<": [{"var": "state.x"}, 3]}), True),
+        (action("act", [adds("x"), {"op": "addlog", "message": "m"}]), True),
+        (action("act", [{"op": "schedule", "id": "s", "after": 1, "effects": [adds("a")]}]), False),
+        (action("act", [adds("needed")]), False),
+        (action("act", [adds("x"), {"op": "reveal", "clue": "c"}]), False),
+        (action("act", []), False),
+        (action("act", [adds("tree.y")]), False),
+        (action("act", [{"op": "patch", "path": "state.tree", "value": {"z": 1}}]), True),
+    ],
+)
+def test_an_action_whose_changes_no_other_rule_reads_is_found(
+    acting: dict[str, Any], is_unread: bool
+) -> None:
+    other = action("other", [adds("a")], preconditions={"<": [{"var": "state.needed"}, 3]})
+    document = spec(
+        spec_version="1.1",
+        state={"a": 9, "x": 0, "needed": 0, "tree": {"y": 1, "z": 2}},
+        clues={"c": {"text": "t"}},
+        actions=[acting, other],
+        random_events=[event("e", when={">": [{"var": "state.tree.y"}, 0]})],
+        loss_conditions=[at_most("out", "state.a", 0)],
+    )
+    assert find_unread_actions(document) == (["act"] if is_unread else [])
+
+
+def test_a_promise_that_another_action_fulfils_is_read() -> None:
+    promises = {"p": {"to": "me", "terms": "t", "due": 3}}
+    actions = [
+        action("pledge", [{"op": "promise", "promise": "p"}]),
+        action("fulfil", [{"op": "keep", "promise": "p"}, adds("a")]),
+    ]
+    document = spec(
+        spec_version="1.1",
+        entities=[{"id": "me"}],
+        promises=promises,
+        actions=actions,
+        state={"a": 9},
+        loss_conditions=[at_most("out", "state.a", 0)],
+    )
+    assert find_unread_actions(document) == []
