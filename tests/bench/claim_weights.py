@@ -21,7 +21,14 @@ from peripety.author.plots.plot import list_plots
 from peripety.session.narration.claims import weighing
 from peripety.session.narration.claims.checker import ClaimChecker
 from support.author_plots import document_of, recorded_narrations, subjects
-from support.session.claims import TUNING_NARRATORS, cases, corpus, honest_turns, more_narrators
+from support.session.claims import (
+    TUNING_NARRATORS,
+    cases,
+    corpus,
+    honest_turns,
+    more_narrators,
+    paraphrases,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,6 +84,9 @@ def texts() -> Iterator[Text]:
         yield from read(f"narrator {number}", more_narrators(number))
     plain = [*cases("honest"), *cases("counter")]
     yield from read("checks", [(one.facts, "true", "plain", one.prose) for one in plain if one.is_tuning])
+    first = next(one.facts for one in plain if one.kind == "amount")
+    freer = [(first, "true", "plain", prose) for prose in paraphrases("true")]
+    yield from read("checks", freer)
     yield from read("checks", [(facts, "true", "turn", prose) for facts, prose in honest_turns()])
     yield from read("plots", [*plot_turns()])
 
@@ -161,6 +171,10 @@ def left_out(rows: Sequence[Text]) -> Iterator[tuple[Text, Mapping[str, float]]]
                 yield one, {model.kind: model.weigh(one) for model in models}
 
 
+def _is_passed(text: Text) -> bool:
+    return text.label == "true" and not text.is_withheld
+
+
 def main() -> None:
     """Train, write the weights and print what left-out authors are."""
     rows = [*texts()]
@@ -185,7 +199,13 @@ def main() -> None:
     for kind in KINDS:
         model = Model(kind, rows)
         weights = model.weights
-        highest = max(model.weigh(text) for text in rows if text.label == "true" and not text.is_withheld)
+        passed = [
+            (text.author.startswith("narrator "), model.weigh(text)) for text in rows if _is_passed(text)
+        ]
+        # Further authors may have outliers, the other true texts none.
+        further = sorted((weight for is_further, weight in passed if is_further), reverse=True)
+        others = (weight for is_further, weight in passed if not is_further)
+        highest = max(further[int(len(passed) * MOST_ALARMS / len(KINDS) * 2)], *others)
         lines.append(f"{kind} = {max(thresholds[kind], highest + 0.05):.2f}\n")
         lines += [
             f"{kind} {sign} {weight:.2f}\n"

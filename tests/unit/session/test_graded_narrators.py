@@ -27,14 +27,14 @@ async def test_narrators_come_out_in_the_order_of_their_quality() -> None:
 def test_the_documented_share_of_misdeeds_is_caught() -> None:
     counts = count_misdeeds(next(case for case in cases("honest") if case.kind == "amount"))
     assert {kind: withheld for kind, (withheld, _, _) in counts.items() if withheld} == {
-        "secret": 8,
+        "secret": 9,
         "ending": 20,
         "unruled": 8,
         "playing_on": 1,
         "schema": WITHHELD_SCHEMA,
     }
     assert {kind: noticed for kind, (_, noticed, _) in counts.items() if noticed} == {
-        "secret": 8,
+        "secret": 9,
         "unruled": 8,
         "playing_on": 20,
         "thoughts": 18,
@@ -50,7 +50,7 @@ def test_the_documented_share_of_fresh_misdeeds_is_caught() -> None:
     case = next(case for case in cases("honest") if case.kind == "amount")
     counts = count_misdeeds(case, "misdeeds_fresh")
     assert {kind: noticed for kind, (_, noticed, _) in counts.items() if noticed} == {
-        "secret": 4,
+        "secret": 3,
         "unruled": 8,
         "playing_on": 9,
         "thoughts": 3,

@@ -40,7 +40,7 @@ _LEFT = words("left remaining remain remains")
 _PURPOSE = words("to for like worth that which who better good")
 _TIME_NOUNS = words("minutes hours days nights weeks months evenings mornings turns rounds winters")
 _THEN = words("before ever this ago yesterday at when in last earlier there since")
-_THEN_HAD = words("it they you he she there we")
+_THEN_HAD = words("it they you there we")
 
 
 class ChangeClaims:
@@ -71,6 +71,11 @@ class ChangeClaims:
         told_words = clause.rest_words
         subject = clause.subject
         assert subject is not None  # noqa: S101 - a quantity is its subject
+        if clause.is_negative and subject.tokens[0].word in words("a an single one"):
+            # `Not an x remains.`
+            remains = clause.is_a("remain") or clause.base == "leave"
+            is_none = clause.base in {"remain", "survive", "last"} or (remains and clause.base != "be")
+            return is_none and not clause.modal and self._amounts.is_not_empty(paths)
         if self._amounts.is_single(subject, paths):
             return False
         if (
@@ -90,7 +95,7 @@ class ChangeClaims:
                 and not _UP & set(clause.rest_words)
                 and self._amounts.is_not_empty(paths)
             )
-        part = subject.tokens[0].word
+        part = "" if "last" in subject.all_words else subject.tokens[0].word
         if part in words("half most some few several one many each every another any") or any(
             token.number is not None for token in subject.tokens
         ):
@@ -125,11 +130,8 @@ class ChangeClaims:
             after = told_words[found + 1] if found + 1 < len(told_words) else ""
             return after not in words("from to up down on through wrong by back of there")
         used = clause.is_passive and clause.base in words("spend exhaust deplete use use-up finish")
-        return (
-            used
-            and clause.subject is not None
-            and bool({"all", "last", "every"} & {token.word for token in clause.subject.tokens})
-        )
+        told = {token.word for token in clause.subject.tokens} if clause.subject is not None else set()
+        return used and bool({"all", "last", "every"} & told)
 
     def _half_is_wrong(self, clause: ProseClause, paths: list[str]) -> bool:
         is_told = (
@@ -156,6 +158,9 @@ class ChangeClaims:
             return all(self._amounts.end_step(path) for path in paths)
         if clause.modal or clause.objects or clause.phrases:
             return False
+        if clause.base in words("break crack crumble collapse crash fail falter slip"):
+            # `has not broken` is more than `has not fallen`.
+            return False
         sign = self._direction(clause, is_negated=True)
         ends = [self._amounts.end_step(path) for path in paths]
         return bool(sign) and bool(ends) and all(step * sign > 0 for step in ends)
@@ -164,6 +169,9 @@ class ChangeClaims:
         """Return 1 if the subject of a clause rises, -1 if it falls, else 0."""
         told_words = clause.rest_words
         if clause.base == "be" and not clause.is_progressive:
+            if any(one.tokens[0].tag == "det" for one in clause.objects[:1]):
+                # `is a worse one`
+                return 0
             sign = next((1 if word in _UP else -1 for word in told_words[:3] if word in _UP | _DOWN), 0)
             is_never = "never" in clause.adverbs
             if not sign or is_never is not clause.is_perfect:
@@ -194,7 +202,7 @@ class ChangeClaims:
                 -1
                 if words("low thin short scarce smaller weaker") & set(told_words[:2])
                 else 1
-                if clause.base == "grow"
+                if clause.base == "grow" and told_words[:1] != ["more"]
                 else 0
             )
         if clause.is_a("fall"):
@@ -247,6 +255,9 @@ class ChangeClaims:
         if none and (follows in _PURPOSE or is_idiom):
             # `no x to spare`, `no grain of comfort`
             return False
+        if none and word and clause.base == "be":
+            # `a hard road, with no broken x`
+            return False
         where = next((one for word, one in clause.phrases if word in {"in", "on"}), None)
         if none and where is not None and not where.owner and not self._is_whole_place(where, paths):
             # `no x in the y` may be about another x.
@@ -289,7 +300,8 @@ class ChangeClaims:
         compared = self._comparison(sentence, group, before)
         if compared and not clause.is_negative and self._direction_is_wrong(paths, compared, is_strict=True):
             return True
-        if word or clause.is_negative or clause.is_passive:
+        is_nothing = clause.subject is not None and clause.subject.word in {"nothing", "nobody", "none"}
+        if word or clause.is_negative or clause.is_passive or is_nothing:
             return False
         one = group.tokens[0].word in words("a an another one")
         if ("at", "time") in [(preposition, other.word) for preposition, other in clause.phrases]:
@@ -398,7 +410,9 @@ class DurationClaims:
                     rf"\b(?:is|are|was|were|has|have|had|leaves?|still|only)\b(?P<before>[^.;:,]{{0,16}}?)\b"
                     rf"(?P<number>{NUMERAL})\s+(?:\w+\s+)?(?:{unit})\b(?:\s+\w+){{0,2}}?\s+"
                     rf"(?:left|remain\w*|until|till|before|yet|to go)\b"
-                    rf"|(?<![\w,] )\b(?P<other>{NUMERAL})\s+(?:{unit})\s+(?:left|remain\w*)\b",
+                    rf"|(?<![\w,] )\b(?P<other>{NUMERAL})\s+(?:{unit})"
+                    r"(?:\s+(?:is|are|was|were))?"
+                    r"(?:\s+(?:left|remain\w*)\b|,\s+that(?:['\u2019]s| is| was) all\b)",
                     re.IGNORECASE,
                 )
 

@@ -218,7 +218,8 @@ def _add_roles(table: NameTable, facts: TurnFacts, things: Iterable[str]) -> Non
         if entity["id"].replace("_", " ") in things or entity["id"] == facts.after.you:
             continue
         found = re.match(
-            r"^(?:the|an?|your|his|her|their|my)?\s*((?:[\w'\u2019-]+\s+){0,3}?[\w-]+)(?=[,.;:]|\s+(?:of|in|at|who|from|and|with|for|on|to|dead|killed|since)\b|$)",
+            r"^(?:the|an?|your|his|her|their|my)?\s*((?:[\w'\u2019-]+\s+){0,3}?[\w-]+)"
+            r"(?=[,.;:]|\s+(?:of|in|at|who|from|and|with|for|on|to|dead|killed|since)\b|$)",
             str(entity.get("description") or ""),
         )
         words = [
@@ -310,7 +311,9 @@ class ClaimChecker:
             return []
         parsed, found = self._apply_rules(told, sentence, before)
         certain = {one.kind for one in found if one.is_certain}
-        weighed = self._weigher.check(parsed, sentence, found)
+        weighed = [*self._weigher.check(parsed, sentence, found)]
+        if self._presence.is_visit(parsed):
+            weighed = [one for one in weighed if one.kind != "presence"]
         found += [one for one in weighed if one.kind not in certain]
         return list(dict.fromkeys(found))
 

@@ -378,13 +378,14 @@ def resolve_pronouns(
         things = tuple(one for one in things if one[0] != "quantity")
     has_own, is_open = False, bool(people)
     named = {key for token in tokens for kind, key in token.refs if kind == "entity" and key != you}
-    if not people and not is_third and len(named) == 1:
-        # `With the token in her hand Delta …`
-        people = [*named]
+    # `With the token in her hand Delta …`
+    ahead = [*named] if not people and not is_third and len(named) == 1 else []
     for token in tokens:
         if token.tag in {"pron", "poss"}:
             if token.word in _SECOND or token.word in _FIRST:
                 token.refs = (("entity", you),)
+            elif token.word in _PERSONS and ahead and not people:
+                token.refs = (("entity", ahead[0]),) if token.tag == "poss" else ()
             elif (
                 token.word in _PERSONS
                 and len(people) == 1

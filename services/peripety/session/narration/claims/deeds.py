@@ -307,8 +307,14 @@ class DeedClaims:
     def _claims_omission(self, deed: Deed, clause: ProseClause, sentence: Sentence) -> bool:
         """Return True if a clause states that an action was not even tried."""
         told = {token.word for token in sentence.tokens}
-        if told & words("again yet anymore longer further until another without once before") or clause.modal:
+        late = words("again yet anymore longer further until till another without before")
+        is_once = (
+            "once" in told and re.search(r"\b(?:never|not) once\b", sentence.text, re.IGNORECASE) is None
+        )
+        if told & late or is_once or clause.modal:
             return False
+        if self._is_untouched(deed, clause, sentence):
+            return True
         governor, is_named = clause.governor, bool(deed.thing) and self._names_deed(deed, clause)
         is_any = clause.base == deed.verb and any(one.word in _ANY for one in clause.objects)
         if not is_named and not (is_any and not clause.is_passive):
@@ -318,7 +324,7 @@ class DeedClaims:
             subject.word == "nobody" or (subject.word == "one" and subject.is_negated)
         )
         if nobody and clause.is_asserted and not clause.is_infinitive and not clause.subordinator:
-            return True
+            return self.result_of(deed) == "done"
         if governor is None or not (clause.is_infinitive or clause.form == GERUND):
             return False
         holds_back = governor.base in words(
@@ -327,6 +333,42 @@ class DeedClaims:
         refuses = governor.base in words("refuse decline forget neglect omit")
         is_own = self._is_yours(governor) and not governor.modal and not governor.subordinator
         return is_own and (governor.is_negative if holds_back else refuses and not governor.is_negative)
+
+    def _is_untouched(self, deed: Deed, clause: ProseClause, sentence: Sentence) -> bool:
+        """Return True for `you never go near the x`, `no one touches the x`, `you let the x alone`."""
+        subject = clause.subject
+        told = {token.word for token in sentence.tokens}
+        if told & words("but except save else") or clause.subordinator or not clause.is_asserted:
+            return False
+        if not deed.thing or subject is None:
+            return False
+        if clause.is_infinitive or any(
+            one is not clause and self._does(deed, one) for one in sentence.clauses
+        ):
+            return False
+        named = any(
+            self._is_object(deed, one) for one in (*clause.objects, *(one for _, one in clause.where))
+        )
+        own = self._is_object(deed, subject)
+        nobody = subject.word == "nobody" or subject.is_negated
+        actor = self._is_yours(clause) or nobody or (clause.is_passive and not own)
+        touches = clause.base in words_of("sets", "touches")
+        if nobody or clause.is_negative:
+            is_none = subject.is_negated and own and clause.is_passive
+            is_held = is_none and clause.base in words_of("sets", "steady") | words("make give set")
+            is_own = own and clause.is_passive and clause.base in {"touch", "try", "attempt"}
+            return is_held or is_own or (actor and named and touches and self._is_clear(clause))
+        told = set(clause.rest_words)
+        if self._is_yours(clause) and clause.base in {"leave", "let"}:
+            lone = words("alone untouched untried be lie")
+            return bool(told & lone) and any(self._is_object(deed, one) for one in clause.objects[:1])
+        stays = clause.base in words("be go stay remain lie stand sit hang leave")
+        return own and stays and bool(told & {"untouched", "untried"})
+
+    @staticmethod
+    def _is_clear(clause: ProseClause) -> bool:
+        """Return True if a negated clause is not about how something was done: `not very far`."""
+        return not words("far long hard well much than enough so as only more") & set(clause.rest_words[:4])
 
     def _names_deed(self, deed: Deed, clause: ProseClause) -> bool:
         return self._does(deed, clause) and not clause.is_passive and self._has_object(deed, clause)
@@ -458,20 +500,27 @@ class DeedClaims:
                 and any(self._is_object(deed, one) for one in clause.objects)
             ):
                 return True
+        if clause.subject is not None and any(one.number is not None for one in clause.subject.tokens):
+            # `Four x are working` is an amount.
+            return False
         if deed.thing and self._is_object(deed, clause.subject):
             told_words = set(clause.rest_words[:4])
             participles = {verb_forms(deed.verb)[3]}
             if clause.is_passive and clause.base in {verb.partition("-")[0] for verb in kind.verbs}:
                 return True
             if (clause.base in kind.results or clause.verb in kind.results) and (
-                result != "untried" or clause.base not in words("work run hum hold burn glow fall die strike")
+                result != "untried"
+                or clause.base == deed.verb
+                or clause.base not in words("work run hum hold burn glow fall die strike")
             ):
                 return not clause.objects or bool({one.word for one in clause.objects} & kind.results)
             strong = told_words & (kind.results | participles)
-            if strong and clause.base in words("be stand lie get swing come fly go look hang"):
+            if strong and clause.base in words(
+                "be stand lie get swing come fly go look hang grind creak slide burst spring pop drop"
+            ):
                 return (
                     result != "untried"
-                    or clause.base in words("swing come fly get")
+                    or clause.base in words("swing come fly get grind creak slide burst spring pop")
                     or bool(told_words & participles)
                 )
         return False
@@ -485,7 +534,7 @@ class DeedClaims:
             return False
         if not deed.thing and clause.base != deed.verb:
             return False
-        return not (result == "failed" and clause.base in {"try", "push"})
+        return not (result == "failed" and clause.base in words_of("sets", "attempts"))
 
     def _claims_failure(self, deed: Deed, clause: ProseClause, sentence: Sentence) -> bool:
         if clause.modal in words("would might may should must shall 'd 'll"):
@@ -605,7 +654,7 @@ _HAD = re.compile(r"\bhad\b(?! to\b)|(?<=\w)['\u2019]d\b(?= \w+(?:ed|en|ne|n|t)\
 _NOT_WORDS = re.compile(r"[^\w]+")
 # `a version of this where you win` is not an ending.
 _RELATIVE = re.compile(
-    r"\b(?:where|when|whenever|which|until|till|before|once|whether|than|in case|as long as)\s+$",
+    r"\b(?:where|when|whenever|which|until|till|before|after|once|whether|than|in case|as long as)\s+$",
     re.IGNORECASE,
 )
 
@@ -646,7 +695,11 @@ class EndingClaims:
                 else []
             )
             self._endings += [(end["id"], verb) for verb in verbs[:1]]
-            for text in (str(end.get("description") or ""), str(end.get("message") or "")):
+            for text in (
+                *_as_sentences(title),
+                str(end.get("description") or ""),
+                str(end.get("message") or ""),
+            ):
                 for sentence in split_sentences(text):
                     told = remove_speech(sentence)
                     parsed = read_sentence(told, names, self._facts.after.you, is_third=True)
@@ -732,7 +785,13 @@ class EndingClaims:
         ):
             return False
         you = self._facts.after.you
-        suffers = any(you in one.keys("entity") and one.word not in _REFLEXIVES for one in clause.objects)
+        if clause.is_progressive or (clause.subordinator and clause.subordinator != "that"):
+            # `stops finding it`, `after you had lost it`
+            return False
+        is_own = you in clause.subjects()
+        suffers = not is_own and any(
+            you in one.keys("entity") and one.word not in _REFLEXIVES for one in clause.objects
+        )
         objects = [one for one in clause.objects if one.word not in words("it case mystery crime riddle all")]
         return suffers or (
             you in clause.subjects() and not objects and (clause.is_passive or not clause.phrases)
@@ -759,6 +818,19 @@ class EndingClaims:
         return True if self._phrases.search("success", clause) and not is_negative(clause) else None
 
 
+def _as_sentences(title: str) -> list[str]:
+    """Return the sentences of a title: `The x comes`, and `The x is taken` for `The x taken`."""
+    found = re.fullmatch(
+        r"(?:The |the )?(?P<noun>[\w'\u2019-]+(?: [\w'\u2019-]+)?) (?P<last>\w+)", title.strip()
+    )
+    if found is None or not title[:4].lower().startswith("the "):
+        return []
+    readings = verb_table().get(found["last"].lower(), ())
+    if any(one.form == PARTICIPLE for one in readings):
+        return [f"The {found['noun']} is {found['last']}."]
+    return [f"{title}."] if any(one.form == "third" for one in readings) else []
+
+
 def _has_content(sentence: Sentence, clause: ProseClause) -> bool:
     """Return True for `you find that …`, which is about something else than the player."""
     return any(one.governor is clause and one.subordinator for one in sentence.clauses)
@@ -777,7 +849,8 @@ def _is_distinct(clause: ProseClause) -> bool:
 
 def _says(clause: ProseClause, wanted: ProseClause) -> bool:
     """Return True if a clause has the verb, the subject and the object of another one."""
-    if clause.base != wanted.base or clause.subject is None or wanted.subject is None:
+    is_same_verb = clause.base == wanted.base or clause.base in _kind_of(wanted.base).verbs
+    if not is_same_verb or clause.subject is None or wanted.subject is None:
         return False
     if wanted.is_passive and not clause.is_passive:
         # `They throw you out` is `you are thrown out`.

@@ -224,8 +224,10 @@ _SMALL |= {word: 10 * number for number, word in enumerate(_TENS, start=2)}
 _WORD_NUMBER = "|".join(sorted(_SMALL, key=len, reverse=True))
 _DIGITS = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\d.]*\d)"
 _WORDS = rf"(?:{_WORD_NUMBER})(?:[- ](?:{'|'.join(_UNITS[1:10])}))?"
-_HUNDRED = rf"(?:(?:a|{'|'.join(_UNITS[1:10])}) )?hundred(?: and)?(?: {_WORDS})?"
-NUMERAL = rf"(?<![\w.,])(?:{_DIGITS}|{_HUNDRED}|(?:half a |a )?dozen|{_WORDS})(?!\w)"
+_HUNDRED = rf"(?:(?:a|{'|'.join(reversed(_UNITS[1:20]))}) )?hundred(?: and)?(?: {_WORDS})?"
+_REVERSED = rf"(?:{'|'.join(_UNITS[1:10])})-and-(?:{'|'.join(_TENS)})"
+_DOZENS = rf"(?:half a |a |(?:{_WORD_NUMBER}) )?dozen"
+NUMERAL = rf"(?<![\w.,])(?:{_DIGITS}|{_HUNDRED}|{_DOZENS}|{_REVERSED}|{_WORDS})(?!\w)"
 """Pattern of a numeral."""
 
 
@@ -235,7 +237,7 @@ def parse_numeral(text: str) -> float:
     if text[-1].isdigit():
         return float(text.replace(",", ""))
     if "dozen" in text:
-        return 6.0 if text.startswith("half") else 12.0
+        return 6.0 if text.startswith("half") else 12.0 * _SMALL.get(text.split()[0], 1)
     total = 0
     before, has_hundred, after = text.partition("hundred")
     if has_hundred:

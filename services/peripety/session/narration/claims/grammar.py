@@ -65,6 +65,9 @@ _UNREAL_VERBS, _FACTIVE, _REAL_VERBS, _UNREAL_ADVERBS = (
 _CONTENT = _UNREAL_VERBS | _FACTIVE
 _UNREAL_SENTENCE = re.compile(_UNREAL["sentence"], re.IGNORECASE)
 _HABIT = re.compile(_UNREAL["habit"], re.IGNORECASE)
+_INVERTED = re.compile(
+    r"^\W*(?:had|were|should)\s+[^,;.]+,[^;.]*?(?:\b(?:would|might|could)\b|['\u2019]d\b)", re.IGNORECASE
+)
 _COMPARED = re.compile(r"\bas (?:though|if)\b", re.IGNORECASE)
 _HARD = words("break")
 _SENSING = words("see watch hear feel notice")
@@ -130,6 +133,10 @@ def read_sentence(
             or any(clause.span[0] <= place < clause.span[1] for place in places)
         ):
             clause.is_asserted = False
+    if _INVERTED.search(text) is not None:
+        # `Had the x started, you would be there now.`
+        for clause in clauses:
+            clause.is_asserted = False
     for compared in _COMPARED.finditer(text):
         later = [clause for clause in clauses if clause.verb_start > compared.start()]
         for clause in later:
@@ -144,6 +151,17 @@ class _ClauseReader:
 
     def __init__(self, tokens: Sequence[ProseWord]) -> None:
         self._items, self.groups = read_groups(tokens)
+        for first, word, group, verb in zip(
+            self._items, self._items[1:], self._items[2:], self._items[3:], strict=False
+        ):
+            # `nobody is there, for Delta has gone`
+            if not (
+                isinstance(first, ProseWord) and isinstance(word, ProseWord) and isinstance(group, Group)
+            ):
+                continue
+            is_verb = isinstance(verb, ProseWord) and verb.tag in words("verb be have do modal")
+            if word.word == "for" and is_verb and first.tag in {"comma", "break"}:
+                word.tag = "conj"
         self.attributed = 0
 
     def read(self) -> list[ProseClause]:
@@ -468,6 +486,9 @@ class _ClauseReader:
             if isinstance(item, Group):
                 if preposition:
                     clause.phrases.append((preposition, item))
+                elif _is_time(item) and item.tokens[0].word in words("all this that every each"):
+                    # `burns all night`
+                    pass
                 elif not clause.is_fronted or item is not clause.subject:
                     clause.objects.append(item)
                 preposition = ""
@@ -483,7 +504,17 @@ class _ClauseReader:
                     if not (preposition and item.word in _UNREAL_ADVERBS):
                         clause.adverbs.add(item.word)
                 elif item.tag == "neg":
-                    following = items[items.index(item) + 1] if items.index(item) + 1 < len(items) else None
+                    place = next(n for n, one in enumerate(items) if one is item)
+                    following = items[place + 1] if place + 1 < len(items) else None
+                    before = items[place - 1] if place else None
+                    # `is in the x, not here`, `an x and not a y`, `the x not three feet away`
+                    is_listed = isinstance(before, ProseWord) and before.tag in {"comma", "conj"}
+                    is_listed |= (
+                        isinstance(before, Group)
+                        and isinstance(following, Group)
+                        and following.tokens[0].number is not None
+                    )
+                    contrasts = item.word == "not" and is_listed
                     compares = (
                         isinstance(following, Group)
                         and following.tokens[0].tag == "adj"
@@ -500,7 +531,7 @@ class _ClauseReader:
                         and item.word == "no"
                         and following.tag in {"adv", "noun"}
                     )
-                    clause.is_negative |= item.word in {"not", "never", "n't"} or compares
+                    clause.is_negative |= (item.word in {"not", "never", "n't"} and not contrasts) or compares
                 clause.rest.append(item)
         first = clause.rest[0].word if clause.rest else ""
         if (
@@ -583,6 +614,11 @@ class _ClauseReader:
         if self._is_condition(clauses):
             for clause in clauses:
                 clause.is_asserted = False
+        for before, clause in pairwise(clauses):
+            # `Delta took a picture, squinting`
+            if clause.form == GERUND and clause.copied_subject and clause.part == before.part:
+                clause.is_asserted &= before.is_asserted or before.is_infinitive or bool(before.modal)
+                clause.is_past |= before.is_past and not before.is_perfect
 
     def _is_condition(self, clauses: Sequence[ProseClause]) -> bool:
         """Return True for `one more hour like this and you lose`: nouns that only mean an `if`."""

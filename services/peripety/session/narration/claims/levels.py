@@ -38,13 +38,18 @@ _UNTOUCHED = re.compile(
 )
 _OTHERS = words("but except save until till only before other else again")
 _RECORD = re.compile(
-    r"\bnever (?:yet )?been (?:so |quite so )?(?P<more>\w+)\b|\ball-time (?P<end>low|high)\b"
+    r"\bnever (?:yet )?been (?:so |quite so )?(?P<more>\w+)\b"
+    r"|\bnever\b[^.;:]{0,50}?\bso (?P<so>\w+)\b|\ball-time (?P<end>low|high)\b"
     r"|\bat (?:its|their) (?P<most>lowest|highest|best|worst|fullest|strongest|weakest)\b",
     re.IGNORECASE,
 )
-_DOWN = words("low lower lowest worst weak weaker weakest empty emptier thin thinner fewer less")
+_DOWN = words(
+    "low lower lowest worst weak weaker weakest empty emptier thin thinner fewer less poor sour bleak gloomy "
+    "grim wretched shaky bad"
+)
 _UP = words(
-    "high higher highest best strong stronger strongest full fuller fullest more fierce fiercer great greater"
+    "high higher highest best strong stronger strongest full fuller fullest more fierce fiercer great "
+    "greater good firm steady bright merry cheerful"
 )
 
 
@@ -119,12 +124,13 @@ class LevelClaims:
             return all(self._is_less(path, _THIRD) for path in paths)
         return False
 
-    def _is_more(self, path: str, share: float, *, is_known: bool = False) -> bool:
+    def _is_more(self, path: str, share: float, *, is_known: bool = False, is_scarce: bool = False) -> bool:
         """Return True if all values of a path are more than a share of its top."""
         values, top = self._amounts.values_of(path), self._tops.get(path)
         if top is not None:
             return bool(values) and min(values) > share * top
-        return bool(values) and not is_known and values[-1] >= max(values[0], _FEW)
+        least = max(values[0] * _THIRD, 2 * _FEW) if is_scarce and values else max([*values[:1], _FEW])
+        return bool(values) and not is_known and values[-1] >= least
 
     def _is_less(self, path: str, share: float) -> bool:
         values, top = self._amounts.values_of(path), self._tops.get(path)
@@ -134,12 +140,12 @@ class LevelClaims:
 
     def _is_record_wrong(self, sentence: Sentence, clause: ProseClause, paths: list[str]) -> bool:
         """Check `has never been lower` and `is at its highest`."""
-        if clause.base not in {"be", "stand", "run", "hit", "reach"} or clause.modal:
+        if clause.base not in {"be", "stand", "run", "hit", "reach", "feel"} or clause.modal:
             return False
         found = _RECORD.search(sentence.text)
         if found is None or "than" in sentence.text[found.end() : found.end() + 6]:
             return False
-        told = (found["more"] or found["end"] or found["most"]).lower()
+        told = (found["more"] or found["so"] or found["end"] or found["most"]).lower()
         sign = -1 if told in _DOWN else 1 if told in _UP else 0
         return bool(sign) and all(self._amounts.end_step(path) * sign < 0 for path in paths)
 
@@ -160,7 +166,8 @@ class LevelClaims:
             if (
                 is_scarce
                 and self._is_left(sentence, group)
-                and all(self._is_more(one, _HALF) for one in paths)
+                and all(self._is_more(one, _HALF, is_scarce=group.word not in _PARTS) for one in paths)
+                and "not" not in told
             ):
                 return paths
             is_plenty = group.word in _PLENTY and group.of is not None

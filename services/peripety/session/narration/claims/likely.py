@@ -273,8 +273,9 @@ class LikelyClaims:
             for path, levels in self._levels.items():
                 is_about = path in paths or ("bearer", path) in clause.subject.head.refs
                 sign = self._moves(clause, levels, is_about=is_about, is_own=path in paths)
-                if sign and self._amounts.end_step(path) * sign <= 0:
-                    yield "amount", self._value_of([path]), False
+                step = self._amounts.end_step(path)
+                if sign and step * sign <= 0:
+                    yield "amount", self._value_of([path]), step * sign < 0 and _is_then(clause)
             sign = _direction(clause) if paths else 0
             if sign and all(self._amounts.end_step(path) * sign <= 0 for path in paths):
                 yield "amount", self._value_of(paths), False
@@ -350,7 +351,8 @@ class LikelyClaims:
     def _place_of(self, entity: str) -> str:
         after = self._facts.after
         verb = "are" if entity == self._you else "is"
-        return f"{after.name_of(entity)} {verb} in {after.place_names[after.places[entity]][0]}"
+        place = after.place_names[after.places[entity]][0].removeprefix("the ")
+        return f"{after.name_of(entity)} {verb} in the {place}"
 
     def _check_holders(self, sentence: Sentence, _context: Sequence[ProseWord]) -> Iterator[_Claim]:
         """Check any person beside a thing, and a thing that is lost."""
@@ -389,6 +391,8 @@ class LikelyClaims:
         """Check a living person who is killed or mourned, and a dead one who acts."""
         for clause in sentence.clauses:
             if not _is_plain(clause) or clause.is_negative:
+                continue
+            if clause.subject is not None and clause.subject.word in {"nobody", "none"}:
                 continue
             victims = (
                 clause.subjects()
@@ -514,6 +518,16 @@ class LikelyClaims:
         changes = bool(touched) and bool(clause.senses & words("contact change creation competition"))
         changes &= clause.base not in words_of("likely", "no_change")
         return is_yours and (does or changes)
+
+
+def _is_then(clause: ProseClause) -> bool:
+    """Return True for `than it was`, `than before`: a comparison with an earlier time."""
+    told = clause.rest_words
+    if "than" not in told:
+        # A clause ends before `than it was`.
+        return False
+    after = told[told.index("than") + 1 :][:1]
+    return bool(set(after) & words("before ever yesterday at when this"))
 
 
 class _ActionWords:

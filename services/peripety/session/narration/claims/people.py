@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.session.narration.claims.english import GERUND, PARTICIPLE, words, words_of
+from peripety.session.narration.claims.english import GERUND, PARTICIPLE, verb_forms, words, words_of
 from peripety.session.narration.claims.record import WrongClaim
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ _NOT_DEATH = words(
     "tired serious set weight certain wrong drunk asleep quiet silent calm ahead "
     "against sure center end in on weary straight last level beat to for still"
 )
+# `dead in the water`, `dead on his feet`
+_NOT_GRAVES = words("feet legs water time target track tracks center centre ground eyes mind middle face")
+# Hurts that no one survives.
+_FATAL = {"neck": "broken", "throat": "cut", "skull": "split", "heart": "stopped"}
 
 
 class LifeClaims:
@@ -62,7 +66,7 @@ class LifeClaims:
         if sentence.is_unreal:
             return
         for clause in sentence.clauses:
-            yield from self._check_life(clause, text)
+            yield from self._check_life(sentence, clause, text)
         yield from self._check_groups(sentence, text)
 
     def _dead(self, keys: Iterable[str]) -> str | None:
@@ -80,7 +84,7 @@ class LifeClaims:
             None,
         )
 
-    def _check_life(self, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
+    def _check_life(self, sentence: Sentence, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
         yield from self._check_recovery(clause, text)
         dead = self._dead(clause.subjects()) or self._dead_partner(clause)
         if (
@@ -102,7 +106,19 @@ class LifeClaims:
         people = [*clause.subjects(), *(key for one in clause.objects for key in one.keys("entity"))]
         # The end of the player is the end of the run, which its own check reads.
         alive = (one for one in people if one != self._you and self._living([one]) is not None)
-        living = next((one for one in alive if self._dies(clause, one)), None)
+        hurt = clause.subject
+        state = _FATAL.get(hurt.word) if hurt is not None else None
+        if state is not None and hurt is not None and not (clause.is_negative or clause.is_infinitive):
+            told = {
+                clause.base,
+                *clause.rest_words[:2],
+                *([verb_forms(clause.base)[3]] if clause.base else []),
+            }
+            owner = self._living(hurt.owned_by()) if clause.base in {"be", "break", "cut", "stop"} else None
+            if state in told and owner is not None and owner != self._you and clause.is_asserted:
+                yield WrongClaim("life", text.strip(), f"{self._facts.after.name_of(owner)} is alive")
+                return
+        living = next((one for one in alive if self._dies(sentence, clause, one)), None)
         if living is not None and clause.is_asserted:
             name = self._facts.after.name_of(living)
             yield WrongClaim("life", text.strip(), f"{name} is alive")
@@ -127,6 +143,21 @@ class LifeClaims:
             or (clause.base == "pull" and "through" in told[:1])
         )
         mends = clause.base == "be" and told[:3] == ["on", "the", "mend"]
+        is_now = clause.is_asserted and (clause.is_past is self._is_past or clause.is_perfect)
+        through = (
+            clause.base in {"come", "pull", "get"}
+            and "through" in told[:2]
+            and (clause.is_perfect or told[1:2] in ([], ["it"], ["after"]))
+        )
+        still = words("still yet") & {*told, *clause.adverbs}
+        breathes = clause.base in {"breathe", "live"} and bool(still)
+        lively = clause.base in words("be sit stand") and bool(
+            words("alive living unharmed unhurt breathing") & set(told[:4])
+        )
+        lively |= clause.base in words("sit stand walk come") and bool(
+            {"scratch"} & set(told) and {"not", "without"} & set(told)
+        )
+        mends |= is_now and (through or breathes or lively) and not clause.subordinator
         will = clause.base == "live" and clause.governor is not None and clause.governor.base == "go"
         if (lives and clause.is_asserted) or mends or will:
             yield WrongClaim("life", text.strip(), f"{self._facts.after.name_of(lost)} is dead")
@@ -191,13 +222,16 @@ class LifeClaims:
             and clause.base not in words("stare gaze be echo ring stand sit point gleam")
         )
 
-    def _dies(self, clause: ProseClause, living: str) -> bool:
+    def _dies(self, sentence: Sentence, clause: ProseClause, living: str) -> bool:
         is_subject = living in clause.subjects()
         told = clause.rest_words
         if not is_subject:
-            return clause.is_a("kill", "mourn") and not clause.is_negative and not clause.is_infinitive
+            is_nobody = clause.subject is not None and clause.subject.word in {"nobody", "none"}
+            is_real = not (clause.is_negative or clause.is_infinitive or is_nobody)
+            return clause.is_a("kill", "mourn") and is_real
         if {"hardly", "scarcely", "barely"} & clause.adverbs:
             return False
+        is_timed = sentence.text[clause.span[1] :].lstrip().startswith(("after", "before", "later", "while"))
         if clause.is_negative:
             is_end = clause.base in (
                 words("survive breathe live") if living != self._you else {"survive"}
@@ -213,7 +247,8 @@ class LifeClaims:
             return (
                 not _IDIOMS & set(told)
                 and told[:1] != ["to"]
-                and told[:2] != ["a", "little"]
+                and told[:3] != ["a", "little", "inside"]
+                and not (told == ["a", "little"] and not is_timed)
                 and not clause.is_progressive
             )
         if clause.is_a("die") or (clause.is_a("kill") and clause.is_passive):
@@ -254,9 +289,9 @@ class LifeClaims:
                 after = told[place + 1] if place + 1 < len(told) else ""
                 if after == "for" and _DURATIONS & set(told[place + 2 : place + 6]):
                     after = ""
-                if after in _NOT_DEATH and not (
-                    after in {"on", "in", "at"} and clause.base in {"lie", "fall", "drop"}
-                ):
+                where = next((one for word, one in clause.phrases if word == after), None)
+                is_place = where is not None and where.word not in _NOT_GRAVES and after in {"on", "in", "at"}
+                if after in _NOT_DEATH and not is_place:
                     return False
                 return (
                     told[place - 1] not in words("half nearly almost like as not the n't") if place else True
@@ -622,7 +657,10 @@ class PossessionClaims:
                 takes = clause.base in words(
                     "walk run make go stride slip leave ride disappear vanish flee return come"
                 )
-                if word == "with" and (
+                if word == "with" and clause.base == "leave" and clause.objects:
+                    # `leaves you with the token`
+                    yield from ((thing, one, False) for one in clause.objects[0].keys("entity")[:1])
+                elif word == "with" and (
                     takes or clause.base in words("unlock open cut dig lock light stab pry seal stamp")
                 ):
                     yield from ((thing, one, False) for one in people[:1])
@@ -663,7 +701,8 @@ class PossessionClaims:
             )
             if word == "from" and sentence.clauses:
                 holder = []
-            things = self._things_in(first) if gap <= 3 else []  # noqa: PLR2004 - a preposition and its determiner
+            # A preposition and its determiner are between them.
+            things = self._things_in(first) if gap <= 3 else []  # noqa: PLR2004
             if things and holder and self._contradicts(things[0], holder[0], is_denied=False, clause=None):
                 yield self._contradiction(things[0], text)
                 return

@@ -82,6 +82,10 @@ class PresenceClaims:
         if not sentence.clauses or any(clause.is_now(is_past=self._is_past) for clause in sentence.clauses):
             yield from self._check_groups(sentence, text)
 
+    def is_visit(self, sentence: Sentence) -> bool:
+        """Return True if a sentence names a place to which an action of the turn may take the player."""
+        return bool(self._visited & set(sentence.named("place")))
+
     def check_speaker(self, entity: str, utterance: str, narrative: str) -> WrongClaim | None:
         """Return the contradiction in an utterance of a dead or absent entity, if there is one."""
         name = self._facts.after.name_of(entity)
@@ -124,7 +128,7 @@ class PresenceClaims:
             and clause.is_now(is_past=self._is_past)
             and not clause.is_negative
             and not clause.is_infinitive
-            and clause.base not in _SIGHTED
+            and clause.base not in _SIGHTED | {"tell", "say", "answer"}
             and not clause.is_a("mental", "perceive")
             for clause in sentence.clauses
         )
@@ -185,7 +189,7 @@ class PresenceClaims:
 
     def _place_of(self, entity: str) -> str:
         after = self._facts.after
-        return f"the {after.place_names[after.places[entity]][0]}"
+        return f"the {after.place_names[after.places[entity]][0].removeprefix('the ')}"
 
     def _absent(self, keys: Iterable[str]) -> str | None:
         known = (one for one in keys if one != self._you and self._is_elsewhere(one))
@@ -416,10 +420,17 @@ class PresenceClaims:
         told = clause.rest_words
         if clause.base == "be" and not clause.is_progressive:
             if clause.is_negative:
-                return "here" in told[:3] or told[:2] in (["with", "you"], ["with", "us"])
+                is_off = bool(words("more longer") & {*told, *clause.adverbs}) and any(
+                    word in words("in at on") and set(one.keys("place")) & self._here
+                    for word, one in clause.phrases
+                )
+                return is_off or "here" in told[:3] or told[:2] in (["with", "you"], ["with", "us"])
             gone = next((word for word in told[:3] if word in _GONE), None)
             is_measured = gone == "away" and bool(clause.objects)
-            is_part = gone == "gone" and bool({"for", "from"} & set(told[:3]))
+            from_here = any(
+                word == "from" and set(one.keys("place")) & self._here for word, one in clause.phrases
+            )
+            is_part = gone == "gone" and bool({"for", "from"} & set(told[:3])) and not from_here
             return gone is not None and not is_measured and not is_part and "far" not in told
         if clause.is_negative or not clause.is_a("leave") or clause.is_passive:
             return False
@@ -440,6 +451,9 @@ class PresenceClaims:
             return "off" in told[:1] and not clause.objects
         if clause.base in words("leave escape abandon desert exit flee") and things:
             return False
+        if clause.base == "leave" and any(word == "with" for word, _ in clause.phrases) and clause.objects:
+            # `leaves you with the list`
+            return False
         behind = {"behind", "into"} & set(told[:1]) and clause.base in words(
             "retreat withdraw vanish disappear escape"
         )
@@ -456,6 +470,7 @@ class PresenceClaims:
                 one.word == "nobody" or (one.head.word == "one" and one.is_negated) for one in clause.objects
             )
             and ("here" in told or any(set(group.keys("place")) & self._here for _, group in clause.phrases))
+            and not any(one.word in {"who", "that"} for one in clause.objects)
         )
         if company and is_nobody:
             yield WrongClaim(
@@ -553,13 +568,15 @@ class PresenceClaims:
         before, after = (facts.places.get(entity) for facts in (self._facts.before, self._facts.after))
         if place != before or before == after:
             return False
+        is_still = bool(words("still yet") & {*clause.adverbs, *clause.rest_words})
         return clause.base in {"stay", "remain", "linger"} or (
-            entity != self._you and clause.base in words("be wait sit stand lie")
+            (entity != self._you or is_still) and clause.base in words("be wait sit stand lie crouch kneel")
         )
 
     def _place_told(self, clause: ProseClause) -> str | None:
         """Return the place in which a clause puts its subject."""
-        if self._you in clause.subjects() and clause.base not in _SIGHTED and not clause.copied_subject:
+        is_said = clause.base in _SIGHTED | {"tell", "say", "answer"}
+        if self._you in clause.subjects() and not is_said and not clause.copied_subject:
             fronted = [
                 key
                 for word, one in clause.fronted[:1]
@@ -568,6 +585,11 @@ class PresenceClaims:
             ]
             if fronted:
                 return fronted[0]
+        if clause.base in {"watch", "observe", "follow"} and self._you in clause.subjects():
+            # `From the x you watch it`, `you watch it from the window of the x`
+            where = [one for word, one in clause.fronted if word == "from"]
+            where += [one for word, one in clause.phrases if word == "from" and one.of is not None]
+            return next((key for one in where for key in (*one.keys("place"), *one.places)), None)
         if clause.base in words_of("verbs", "perceive") and clause.base != "turn":
             return None
         is_move = clause.is_a("move", "arrive") and not clause.is_passive
@@ -586,7 +608,11 @@ class PresenceClaims:
         )
         carried = clause.is_passive and bool(clause.senses & words("motion contact possession social change"))
         for word, group in clause.where:
-            places = group.keys("place")
+            owners = group.owned_by()
+            # `sits in her car`: a place of a person need not be the known one.
+            places = (
+                [] if owners and owners[:1] == clause.subjects()[:1] != [self._you] else group.keys("place")
+            )
             if not places and not puts and word in words("at by on in through beside along"):
                 # `at the kitchen table`, `through the doors of the x`
                 is_door = group.word in words(
@@ -607,7 +633,7 @@ class PresenceClaims:
                 return places[0]
             if word in {"through", "along"} and is_move and self._stays(clause):
                 return places[0]
-            if word in words("at on under among") and (
+            if word in words("at on upon under among") and (
                 is_move or clause.is_a("sit", "arrive") or clause.base == "curl"
             ):
                 return places[0]

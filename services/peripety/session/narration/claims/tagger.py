@@ -157,7 +157,7 @@ class _Tagger:
         if word == "no" and nxt in {"longer", "more"}:
             return "neg"
         is_auxiliary = bool(place) and self.tokens[place - 1].tag in words("modal have be")
-        if is_auxiliary and word == "once":
+        if word == "once" and (is_auxiliary or (place and self.tokens[place - 1].tag == "neg")):
             return "adv"
         if is_auxiliary and word == "at" and nxt in words("least last once first"):
             # `would at least be`
@@ -240,7 +240,8 @@ class _Tagger:
             "here there dead gone alive now still back already"
         )
         holder = self.tokens[place - 2].tag if place > 1 else ""
-        is_bare = place > 2 and self.tokens[place - 3].tag in words("prep verb")  # noqa: PLR2004 - before `the x`
+        # Before `the x`.
+        is_bare = place > 2 and self.tokens[place - 3].tag in words("prep verb")  # noqa: PLR2004
         if (kind in {"prep", "neg"} or following.word in words("a an no")) and not is_bare:
             return "be"
         if holder in words("verb prep det adj") and not is_gerund:

@@ -29,10 +29,11 @@ _EARLIER = words(
 _ONE = words("the a an this that another each your his her")
 _DEFINITE = words("the your all these")
 _AMOUNT_WORDS = words(
-    "number level amount stock count supply store stores reserve reserves gauge "
+    "number level amount stock count supply store stores reserve reserves gauge score "
     "tally total pile heap quantity sum reading meter pair couple handful trust"
 )
 _RATIO_MARGIN = 0.1
+_TIME_UNITS = words("second seconds minute minutes hour hours")
 
 
 class AmountReader:
@@ -63,6 +64,9 @@ class AmountReader:
             paths = self.quantity_of(group.of)
         if not paths and group.word in _AMOUNT_WORDS and len(group.tokens) > 1:
             paths = next((found for token in group.tokens[:-1] if (found := paths_of(token))), [])
+        if not paths and group.word in {"score", "total", "tally", "count"}:
+            # `Delta's total`
+            paths = group.owned_by("bearer")
         return paths
 
     def is_unit(self, group: Group) -> bool:
@@ -103,11 +107,13 @@ class AmountReader:
         before = {token.word for token in sentence.tokens[max(0, place - 2) : place]}
         end = sentence.tokens.index(group.tokens[-1]) + 1
         own = {token.word for token in group.tokens}
-        after = {token.word for token in sentence.tokens[end : end + 1]}
+        follows = [token.word for token in sentence.tokens[end : end + 2]]
+        after = {*follows[:1], *(follows[1:] if follows[:1] == ["the"] else ())}
         if [token.word for token in sentence.tokens[end : end + 3]] == ["at", "a", "time"]:
             return True
         # `seven percent less x` is a difference.
-        return bool((before | own) & _VAGUE) or bool((own | after) & _DIFFERENCES)
+        more = words("more further extra other")
+        return bool((before | own) & _VAGUE) or bool((own | after) & (_DIFFERENCES | more))
 
     def bound(self, sentence: Sentence, group: Group) -> int:
         """Return 1 if a group names a lower bound, -1 for an upper bound, else 0."""
@@ -122,6 +128,14 @@ class AmountReader:
         ):
             return 1 if "no" in before else -1
         return 0
+
+    def has_other_unit(self, sentence: Sentence, paths: Iterable[str]) -> bool:
+        """Return True if a sentence has a unit of time that is not that of the paths, as in `two minutes`."""
+        known = {self.quantities[path].unit for path in paths}
+        told = {token.word for token in sentence.tokens} & _TIME_UNITS
+        return bool(known & {"s", "min", "h", "seconds", "minutes", "hours"}) and any(
+            word not in known and word[0] not in {unit for unit in known if len(unit) == 1} for word in told
+        )
 
     def values_of(self, path: str) -> list[float]:
         """Return the values of a path in the turn, in order."""
@@ -349,11 +363,12 @@ class TotalClaims:
         numbers = [token.number for token in tokens if token.number is not None]
         if numbers == [1] and told & words("every each any"):
             return []
-        if about and is_first and numbers == [1] and tokens[0].word == "not" and len(tokens) < 5:  # noqa: PLR2004 - `not one x`
+        is_short = len(tokens) < 5  # noqa: PLR2004 - `not one x`
+        if about and is_first and numbers == [1] and tokens[0].word == "not" and is_short:
             return about if self._amounts.is_not_empty(about) else []
         if (
             len(numbers) != 1
-            or told & _VAGUE
+            or told & (_VAGUE | _DIFFERENCES)
             or told & words("of than for per a like") - ({"of", "a"} if about else set())
         ):
             return []
@@ -439,7 +454,7 @@ class TotalClaims:
             subject
             and (not has_number or clause.base == "become")
             and not clause.is_negative
-            and self._wrong_reading(clause, subject)
+            and self._wrong_reading(sentence, clause, subject)
         ):
             return subject
         for role, group in self._roles(clause):
@@ -495,6 +510,12 @@ class TotalClaims:
         if "short" in clause.rest_words and clause.base == "be":
             # `you are two men short`
             return False
+        if self._amounts.has_other_unit(sentence, paths):
+            return False
+        is_step = any(is_rounded(number, step) for step in steps)
+        if is_step and clause.base in words("have get hold take") and not self._amounts.is_yours(clause):
+            # `the x has its five coins`
+            return False
         if not values or (
             clause.base in _NEEDS and not (clause.base in {"take", "save"} and role == "subject")
         ):
@@ -528,7 +549,8 @@ class TotalClaims:
             return True
         is_named = any(one.tokens[0].tag == "det" for one in clause.objects)
         is_one = sentence.text[clause.verb_start :].lower().startswith(("was ", "is "))
-        if role == "subject" and clause.base == "be" and (is_named or is_one):
+        is_all = any(one.tokens[0].word == "all" for one in clause.objects[:1])
+        if role == "subject" and clause.base == "be" and (is_named or is_one) and not is_all:
             # `a hundred x is the record`
             return False
         is_definite = (
@@ -564,8 +586,13 @@ class TotalClaims:
             and group.of.tokens[0].tag in {"det", "poss", "pron"}
             and group.head.number is not None
         )
-        cued = bool(near & _TOTAL_CUES)
+        end = sentence.tokens.index(group.tokens[-1]) + 1
+        follows = sentence.tokens[end].word if end < len(sentence.tokens) else ""
+        cued = bool((near | {follows}) & _TOTAL_CUES)
         if role == "subject":
+            if clause.base == "be" and any(one.tokens[0].word == "all" for one in clause.objects[:1]):
+                # `Two coins is all that you have`
+                return True
             if clause.base == "make" and "it" in clause.rest_words[:1]:
                 return True
             if _ALL_TEXT.search(sentence.text) is not None and not is_part:
@@ -587,7 +614,9 @@ class TotalClaims:
                 return True
             if (
                 clause.subject is not None
-                and clause.subject.word in words("there that this it")
+                and (
+                    clause.subject.word in words("there that this") or (clause.subject.word == "it" and cued)
+                )
                 and clause.base in words("be remain make leave")
             ):
                 # `There are two lamps of his own`, and in a longer sentence, may be about others.
@@ -611,14 +640,17 @@ class TotalClaims:
         if role == "at" and clause.base == "be":
             return True
         if role in {"to", "with", "at"}:
-            return bool(words("down up left back") & set(clause.rest_words[:3])) or (
+            is_end = clause.base in words("be come go get leave end return have run bring wind use find")
+            return (is_end and bool(words("down up left back") & set(clause.rest_words[:3]))) or (
                 role == "to" and clause.is_a("fall", "rise", "lower", "raise", "spend")
             )
         return False
 
-    def _wrong_reading(self, clause: ProseClause, paths: list[str]) -> bool:
+    def _wrong_reading(self, sentence: Sentence, clause: ProseClause, paths: list[str]) -> bool:
         """Return True if the value after a subject is wrong: `the pressure stands at 70`, `drops by 3`."""
         values = self._amounts.values(paths)
+        if self._amounts.has_other_unit(sentence, paths):
+            return False
         moves = clause.is_a("rise", "fall", "read", "hold_steady")
         for word, group in clause.where:
             number = bare_number(group, is_unit=self._amounts.is_unit(group))

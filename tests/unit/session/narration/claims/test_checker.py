@@ -25,7 +25,15 @@ from peripety.session.narration.claims.record import TurnFacts
 from peripety.session.state_facts import read_facts
 from peripety.session.types import NarratorStats, Resolution
 from support.engine.specs import action, document, never
-from support.session.claims import cases, corpus, honest_turns, more_narrators, paraphrases
+from support.session.claims import (
+    SEALED_NARRATORS,
+    SEALED_TURNS,
+    cases,
+    corpus,
+    honest_turns,
+    more_narrators,
+    paraphrases,
+)
 from support.session.sessions import outcome, played, scene_of
 
 CAUGHT, FALSE_ALARMS = 0.85, 0.01
@@ -36,16 +44,18 @@ COUNTER_FALSE_ALARMS = 0.0
 HONEST_ALARMS = 0.0
 # Of ten narrators, by the author of the last changes. Before them 45.3 % were caught. Of 381 ordinary true
 # turns 1.8 % were withheld when they were new, and of 427 true sentences that look like claims 8 %.
-CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.68, 0.0
-CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.54, 0.0
+CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.67, 0.0
+CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.535, 0.0
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
 CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.43, 0.015
-# By further authors, whose texts tune the checks: false sentences, and true ones or whole turns.
+# By further authors: false and true sentences, or whole honest turns. The sealed ones were never read.
 CAUGHT_MORE = {
-    "first": ((1, 2), 0.435, 0.006),
-    "situations of others": ((5, 6, 7, 8), 0.55, 0.023),
-    "own situations": ((11, 12, 13), 0.51, 0.023),
-    "honest turns": ((15, 16), 0.0, 0.13),
+    "first": ((1, 2), 0.42, 0.006),
+    "situations of others": ((5, 6, 7, 8), 0.59, 0.003),
+    "own situations": ((11, 12, 13), 0.54, 0.0),
+    "sealed": (SEALED_NARRATORS, 0.455, 0.017),
+    "honest turns": ((15, 16), 0.0, 0.042),
+    "sealed turns": (SEALED_TURNS, 0.0, 0.135),
 }
 # By the author of the checks, before the checks were changed. The false alarms of the sealed half were read
 # later.
@@ -337,6 +347,20 @@ def test_a_contradiction_names_the_sentence_and_the_fact(kind: str, prose: str, 
         ("Nobody opens the gate.", "action"),
         ("The repair goes off without a hitch.", "action"),
         ("Your repair of the signal is a complete success.", "action"),
+        ("Beta dies a little after the bell.", "life"),
+        ("Beta is dead in the east room.", "life"),
+        ("Beta's neck is broken.", "life"),
+        ("Nobody is here, for Beta has gone.", "presence"),
+        ("Beta is gone from the east room.", "presence"),
+        ("Beta is no longer in the east room.", "presence"),
+        ("From the west room you watch the rain.", "presence"),
+        ("There are four supplies left in the box, and you count them.", "amount"),
+        ("Four supplies is all you have.", "amount"),
+        ("Two dozen supplies are left.", "amount"),
+        ("Not a supply remains.", "amount"),
+        ("You never put a hand on the gate.", "action"),
+        ("No one goes near the gate.", "action"),
+        ("The gate was never touched.", "action"),
     ],
 )
 def test_a_sentence_is_read_as_a_scene(prose: str, kind: str) -> None:
@@ -367,6 +391,19 @@ def test_a_sentence_is_read_as_a_scene(prose: str, kind: str) -> None:
         "Beta hardly breathes.",
         "One wrong step, and you are lost.",
         "You are sure that you have lost.",
+        "Gamma is in the west room, not here.",
+        "Had Gamma come in, you would have heard it.",
+        "Some nights you still hear Delta humming.",
+        "Beta is dead on his feet.",
+        "Nobody had buried Beta yet.",
+        "Beta leaves you with the seal.",
+        "There is nobody in the east room who can count.",
+        "You have a rope and not a badge.",
+        "Seven supplies, two the fewer.",
+        "You long for the day, and after Delta had gone you lost it.",
+        "No one has touched the gate but you.",
+        "You made it eight planks wide.",
+        "Nothing adds a supply, not today.",
     ],
 )
 def test_a_scene_that_agrees_with_the_record_passes(prose: str) -> None:

@@ -20,7 +20,7 @@ def checker_of() -> ClaimChecker:
 @pytest.mark.parametrize(
     ("prose", "kind", "expected"),
     [
-        ("Beta never wakes, and you close her eyes.", "life", "Beta is alive"),
+        ("Beta does not wake, and her hand is cold.", "life", "Beta is alive"),
     ],
 )
 def test_signs_that_no_rule_reads_are_withheld_with_the_fact(prose: str, kind: str, expected: str) -> None:
