@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from peripety.author.plots.document import find_gauge_text, without_company
 from peripety.author.plots.elements import add_element_texts, add_elements, read_elements
 from peripety.author.plots.noun_phrases import NounPhrase, default_phrase, parse_definite
-from peripety.author.plots.particulars import list_details, list_wishes
+from peripety.author.plots.particulars import list_details, list_facts, list_wishes
 from peripety.author.plots.phrases import (
     capitalize_sentences,
     compile_line,
+    count_slots,
     fill_line,
     fill_phrase,
     find_fillers,
@@ -78,6 +79,7 @@ class PlotTexts:
         slots: the words of the user, by slot.
         details: the kind and the phrase of what the user names besides.
         wishes: the persons of the user who want something else, with what they want.
+        facts: the clauses of the user that stay true.
     """
 
     plot: Plot
@@ -85,6 +87,7 @@ class PlotTexts:
     slots: Mapping[str, NounPhrase]
     details: Sequence[tuple[str, NounPhrase]] = ()
     wishes: Sequence[tuple[NounPhrase, str]] = ()
+    facts: Sequence[str] = ()
 
 
 def recognize_plot(scenario: Mapping[str, Any]) -> PlotTexts | None:
@@ -102,7 +105,9 @@ def recognize_plot(scenario: Mapping[str, Any]) -> PlotTexts | None:
             reading = _read_premise(scenario, language)
             details = list_details(reading, slots, texts["common"]) if reading is not None else ()
             wishes = list_wishes(reading) if reading is not None else ()
-            return PlotTexts(add_elements(load_plot(plot_id), elements), texts, slots, details, wishes)
+            facts = list_facts(reading, slots) if reading is not None else ()
+            plot = add_elements(load_plot(plot_id), elements)
+            return PlotTexts(plot, texts, slots, details, wishes, facts)
     return None
 
 
@@ -166,9 +171,13 @@ _CHAPTER_TURNS = (5, 9)
 _CALLBACK_EVERY = 3
 # More lines that only name a thing read as padding.
 _DETAIL_TURNS = (1, 5)
+_FACT_TURN = 1
+"""The remainder of the turns in which a fact of the text comes first."""
 _WISH_TURN = 2
 """The remainder of the turns in which a wish comes first."""
 _MAX_BEATS = 5
+_PARTIES = frozenset({"ally", "rival", "third", "left", "right"})
+"""Slots of the persons who speak; their names alone do not make a line one of the text."""
 _SHORT_UNITS = ("minute", "half_hour")
 
 
@@ -188,6 +197,7 @@ class TurnBeats:
         self._slots = texts.slots
         self._details = texts.details
         self._wishes = texts.wishes
+        self._lasting = texts.facts
         defaults = {**self._common["defaults"], **self._texts.get("defaults", {})}
         self._fillers = find_fillers(texts.slots, defaults)
         self._scene = scene
@@ -266,8 +276,13 @@ class TurnBeats:
         """Yield one of the lines that fit and are not used yet, if such a line exists."""
         slots = {**self._slots, **words}
 
-        def rank(line: str) -> tuple[bool, bool, bytes]:
-            return self._is_too_long(line), has_filler(line, self._fillers), self._rank(tag, line)
+        named = frozenset(self._slots.keys() - self._fillers - _PARTIES)
+
+        def rank(line: str) -> tuple[bool, bool, bool, bytes]:
+            # A line in words of the text comes first.
+            is_general = not count_slots(line, named)
+            filler = has_filler(line, self._fillers)
+            return self._is_too_long(line), filler, is_general, self._rank(tag, line)
 
         for line in sorted(without_company([*lines], self._texts), key=rank):
             text = fill_line(line, slots)
@@ -415,6 +430,13 @@ class TurnBeats:
                     return
         yield from self._choose("callback", self._texts.get("callbacks", ()))
 
+    def _fact_beats(self, told: str) -> Iterator[str]:
+        """Yield a line with a fact of the text that no turn has repeated yet."""
+        if self._turn % _CALLBACK_EVERY == _FACT_TURN:
+            fresh = (one for one in self._lasting if one.casefold() not in told)
+            for fact in islice(fresh, 1):
+                yield from self._choose("fact", self._common.get("facts", ()), fact=fact)
+
     def _detail_beats(self) -> Iterator[str]:
         """Yield a line about something that the user named and that has no part of its own."""
         if self._turn % _CALLBACK_EVERY == 0 or len(self._now) >= _MAX_BEATS:
@@ -425,9 +447,12 @@ class TurnBeats:
                 if found := [*told_wish]:
                     yield from found
                     return
+        told = self._told.casefold()
+        if found := [*self._fact_beats(told)]:
+            yield from found
+            return
         if self._turn not in _DETAIL_TURNS:
             return
-        told = self._told.casefold()
         details = [one for one in self._details if one[1].definite.casefold() not in told]
         for kind, phrase in details:
             lines = [*self._choose("detail", self._common["details"][kind], detail=phrase)]
@@ -440,7 +465,7 @@ class TurnBeats:
         if len(self._now) >= _MAX_BEATS or any("\u201c" in line for line in self._now):
             return
         people = sorted(self._texts["people"], key=lambda name: self._rank("speaker", name))
-        if self._rank("silence", "")[0] % 3 == 0:
+        if self._rank("silence", "")[0] % 2 == 0:
             return
         for person in people:
             if person in self._fillers:

@@ -58,8 +58,8 @@ _GREEDY = (0.53, 0.77)
 # Lookahead is slow in the core in Python.
 _GREEDY_RUNS = 256
 _MIN_FAIL_RATE = 0.3
-_SPECIFIC = frozenset({"supply", "danger"})
-"""Slots of things of the text that make a line specific."""
+_SPECIFIC = frozenset({"supply", "danger", "ally", "rival"})
+"""Slots of things and persons of the text that make a line specific."""
 _PREMISE_LIMIT = 1_000
 _GOAL_SENTENCE = re.compile(r"^[^.,\u3002\uff0c]*\{goal\}[.\u3002]\s*")
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from peripety.author.plots.phrases import Slots
     from peripety.author.text_analysis.reading import Person, Reading
+    from peripety.author.text_analysis.words import Grammar, Word
 
 PERSON, AWAY, THING, PLACE, DANGER = "person", "absent", "thing", "place", "danger"
 """Kinds of details."""
@@ -37,6 +38,18 @@ _MOST = 0.7
 _VERBS = ("verb", "be", "have", "modal")
 _START = 12
 """The number of characters by which a goal is found in its text."""
+_COORDINATE = re.compile(
+    r",? (?:and|but) (?=(?:the|my|our|your|his|her|their|an?|you|we|i|[A-Z]\w+) )"
+    r"|; |, (?=[A-Z]\w+ (?:is|was|has|can) )"
+)
+"""The border of two clauses with a subject each."""
+_FEWEST, _LONGEST, _LATEST_VERB = 3, 14, 6
+_SUBJECTS = ("det", "poss", "name", "num", "noun", "adj")
+_ALWAYS = frozenset({"at", "every"})
+_VAGUE = frozenset({"it", "he", "she", "they", "him", "them", "his", "her", "their", "if"})
+_CHANGING = ("supply", "worn", "charge", "leaver")
+"""Slots with a gauge of their own."""
+_NOW = frozenset({"now", "yet", "again", "still", "soon", "ago", "last", "next", "must", "should", "will"})
 _TANGIBLE = frozenset({"artifact", "plant", "animal", "object", "communication", "possession"})
 _SITES = frozenset({"", "artifact", "location", "object"})
 _SIDES = {AGAINST: "against", ABSENT: "absent", UNABLE: "unable"}
@@ -178,6 +191,61 @@ def list_details(
     for kind, phrase in found:
         seen.setdefault(phrase.bare.casefold(), (kind, phrase))
     return [*seen.values()]
+
+
+def list_facts(reading: Reading, slots: Mapping[str, NounPhrase]) -> list[str]:
+    """Return the clauses of a text that stay true in a game, for the end of a sentence.
+
+    A clause about the player alone, about a time, or about what has a gauge can become false.
+
+    Args:
+        reading: the reading of a text that addresses the player.
+        slots: the words of the user by slot.
+    """
+    grammar = load_grammars().get(reading.language)
+    if grammar is None or reading.language != "en":
+        return []
+    changing = [slots[name].bare.split()[-1] for name in _CHANGING if name in slots]
+    found: list[str] = []
+    for sentence in _SENTENCE.findall(find_situation(reading)):
+        for clause in _split_clauses(sentence.strip(), grammar):
+            words = tag_words(clause, grammar)
+            is_own = any(
+                word.low == head.casefold() or word.lemma == head for word in words for head in changing
+            )
+            if _is_lasting_fact(words, grammar) and not is_own and not UNFIT.search(clause):
+                first = clause if words[0].tag == "name" else f"{clause[:1].lower()}{clause[1:]}"
+                found.append(first)
+    return found
+
+
+def _split_clauses(sentence: str, grammar: Grammar) -> Iterator[str]:
+    """Yield the main clauses of a sentence; none of a question or an order."""
+    if not sentence.endswith("."):
+        return
+    parts = [part.strip(" ,") for part in _COORDINATE.split(sentence.rstrip("."))]
+    if all(any(word.tag in _VERBS for word in tag_words(part, grammar)) for part in parts):
+        # Otherwise, it is a list.
+        yield from parts
+
+
+def _is_lasting_fact(words: Sequence[Word], grammar: Grammar) -> bool:
+    """Return True for words that begin with a subject and its verb, without a time."""
+    units = grammar.pairs("times", "units").keys() | grammar.pairs("times", "points").keys()
+    if not _FEWEST <= len(words) <= _LONGEST or words[0].tag not in _SUBJECTS:
+        return False
+    verb = next((at for at, word in enumerate(words) if word.tag in _VERBS), 0)
+    of = grammar.words("things", "of") | grammar.words("things", "off")
+    before = [word for word in words[:verb] if word.low not in of]
+    is_led = 0 < verb < _LATEST_VERB and not any(
+        word.tag in ("prep", "wh", "mark", "pron") for word in before
+    )
+    is_timed = any(
+        word.low in _NOW or (word.low in units and lead.low not in _ALWAYS)
+        for lead, word in zip([words[0], *words], words, strict=False)
+    )
+    is_vague = any(word.low in _VAGUE for word in words)
+    return is_led and not is_timed and not is_vague and words[-1].tag not in ("prep", "conj", "det", "poss")
 
 
 def list_wishes(reading: Reading) -> list[tuple[NounPhrase, str]]:

@@ -11,7 +11,7 @@ from peripety.author.narration import narrate
 from peripety.author.plots.addressing import address_player
 from peripety.author.plots.beats import Scene, recognize_plot
 from peripety.author.plots.noun_phrases import NounPhrase, parse_definite
-from peripety.author.plots.particulars import find_situation, list_details, list_wishes
+from peripety.author.plots.particulars import find_situation, list_details, list_facts, list_wishes
 from peripety.author.plots.plot import PLAIN, load_texts
 from peripety.author.plots.slots import collect_slots
 from peripety.author.spec_author import author_from_text
@@ -148,6 +148,15 @@ def test_a_number_is_no_detail_of_the_prose() -> None:
     common = load_texts(PLAIN)["common"]
     details = list_details(reading, {}, common)
     assert not [phrase for _, phrase in details if any(char.isdigit() for char in phrase.bare)]
+
+
+def test_clauses_that_stay_true_are_facts_of_the_prose() -> None:
+    reading = read_text(
+        "I have to bring the vobado to the kavota. The zorel smells hot, and the mirel has a fever. "
+        "We leave tomorrow. Where is the lumo?"
+    )
+    slots = collect_slots(reading, load_texts("reach"))
+    assert list_facts(reading, slots) == ["the zorel smells hot", "the mirel has a fever"]
 
 
 def test_a_clock_without_a_unit_counts_turns() -> None:

@@ -92,7 +92,7 @@ def test_only_a_person_of_the_player_is_on_the_side_of_the_player() -> None:
     assert phrase(collect_slots(reading, texts), "ally").bare == "Bert"
     assert phrase(collect_slots(reading, texts), "other").bare == "council"
     unnamed = Reading("Convince the council. A clerk called Ada waits.", "en", goal=goal, people=people[:1])
-    assert phrase(collect_slots(unnamed, texts), "ally").bare == texts["common"]["defaults"]["ally"]["bare"]
+    assert phrase(collect_slots(unnamed, texts), "ally").bare == texts["defaults"]["ally"]["bare"]
 
 
 def test_the_goal_of_a_plot_names_the_person() -> None:
