@@ -27,14 +27,14 @@ async def test_narrators_come_out_in_the_order_of_their_quality() -> None:
 def test_the_documented_share_of_misdeeds_is_caught() -> None:
     counts = count_misdeeds(next(case for case in cases("honest") if case.kind == "amount"))
     assert {kind: withheld for kind, (withheld, _, _) in counts.items() if withheld} == {
-        "secret": 9,
+        "secret": 8,
         "ending": 20,
         "unruled": 8,
         "playing_on": 1,
         "schema": WITHHELD_SCHEMA,
     }
     assert {kind: noticed for kind, (_, noticed, _) in counts.items() if noticed} == {
-        "secret": 9,
+        "secret": 8,
         "unruled": 8,
         "playing_on": 20,
         "thoughts": 18,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.english import (
@@ -15,7 +16,7 @@ from peripety.session.narration.claims.english import (
     words_of,
 )
 from peripety.session.narration.claims.levels import LevelClaims
-from peripety.session.narration.claims.totals import AmountReader, TotalClaims, paths_of
+from peripety.session.narration.claims.totals import AmountReader, TotalClaims, is_rounded, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -323,6 +324,9 @@ class ChangeClaims:
         told_words = {*before, *(token.word for token in group.tokens)}
         if "than" not in after[:5] or any(token.number is not None for token in tokens):
             return 0
+        if words("who whose which that") & set(after[: after.index("than")]):
+            # `an x whose y is better than before` compares another thing.
+            return 0
         than = after[after.index("than") + 1 :][:2]
         is_past = bool(_THEN_HAD & set(than[:1])) and bool(words("had was were did 'd") & set(than[1:]))
         if not _THEN & set(than) and not is_past:
@@ -498,7 +502,18 @@ class AmountClaims:
             or self._levels.find_wrong(sentence)
         )
         if wrong:
-            yield self._amounts.contradiction(text, wrong)
+            claim = self._amounts.contradiction(text, wrong)
+            yield replace(claim, is_certain=not self._has_right_number(sentence, wrong))
+
+    def _has_right_number(self, sentence: Sentence, paths: Sequence[str]) -> bool:
+        """Return True if a number is the value of a quantity or its difference.
+
+        Then what looks wrong is most often another number, or another reading of this one.
+        """
+        told = {token.number for token in sentence.tokens if token.number is not None}
+        right = [self._amounts.values_of(path)[-1] for path in paths]
+        right += [abs(step) for path in paths if (step := self._amounts.end_step(path))]
+        return any(is_rounded(number, value) for number in told for value in right)
 
     def _is_result(self, sentence: Sentence, clause: ProseClause) -> bool:
         """Return True for `had fallen to five` in a story in the past: the value is that of the scene."""

