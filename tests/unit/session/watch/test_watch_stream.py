@@ -12,7 +12,7 @@ from peripety.session.watch.watch_stream import WatchStreams
 from support.engine.specs import action, at_most, document, never
 from support.gateway.fake_gateway import SILENCE, FakeGateway
 from support.session.sessions import at_a_table, kinds, outcome, rulesets, submission, table
-from support.session.watch import Held, commits, seen_of, watch
+from support.session.watch import Held, commits, noticing, seen_of, watch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -60,10 +60,11 @@ async def test_a_turn_is_heard_while_it_is_told(database_url: str) -> None:
 async def test_an_attempt_that_failed_is_void_when_the_next_one_begins(database_url: str) -> None:
     gateway = FakeGateway(STUCK, outcome("Told."))
     async with table(database_url, SCENARIO, gateway) as game:
-        held = Held()
-        watching = asyncio.create_task(watch(game.sessions, game.session_id, commits(1)))
+        held, there = Held(), asyncio.Event()
+        watching = asyncio.create_task(watch(game.sessions, game.session_id, noticing(there, commits(1))))
         turn = asyncio.create_task(game.play(1, "act"))
         await gateway.silent.wait()
+        await there.wait()
         turn.cancel()
         await asyncio.wait([turn])
         played = await game.play(1, "act")
