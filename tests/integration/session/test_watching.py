@@ -214,8 +214,9 @@ async def test_a_session_that_is_deleted_ends_its_streams(tmp_path: Path) -> Non
     async with a_server(tmp_path) as (_, stub):
         session_id = await a_session(stub)
         await play(stub, session_id, 1, "act")
-        watching = asyncio.create_task(watch(stub, session_id, closed))
-        await watch(stub, session_id, commits(1))
+        there = asyncio.Event()
+        watching = asyncio.create_task(watch(stub, session_id, noticing(there, closed)))
+        await there.wait()
         await stub.DeleteSession(pb.DeleteSessionRequest(request_id=new_id(), session_id=session_id))
         assert (await watching)[-1].closed.reason == "SESSION_DELETED"
         with pytest.raises(NotFoundError):
@@ -226,8 +227,9 @@ async def test_a_server_that_stops_lets_followers_go(tmp_path: Path) -> None:
     async with a_server(tmp_path) as (app, stub):
         session_id = await a_session(stub)
         played = await play(stub, session_id, 1, "act")
-        watching = asyncio.create_task(watch(stub, session_id, closed))
-        await watch(stub, session_id, commits(1))
+        there = asyncio.Event()
+        watching = asyncio.create_task(watch(stub, session_id, noticing(there, closed)))
+        await there.wait()
         await app.drain(5.0)
         end = (await watching)[-1].closed
         assert (end.reason, end.last_sequence) == ("SERVER_SHUTTING_DOWN", played[-1].sequence)
