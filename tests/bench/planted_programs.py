@@ -115,6 +115,8 @@ class Program:
             for module in program_of(self.original).modules.values()
             if module.name not in self.argv
             for inner in module.mutant_ids
+            # Changes of regular expressions are made by hand: the drawn bugs stay those of earlier runs.
+            if not inner.startswith("change_pattern")
         ]
         places.sort(key=lambda place: sha256(f"{place[0].name} {place[1]}".encode()).digest())
         suite = PassingTests(self, [test.case for test in self.hidden])

@@ -334,6 +334,9 @@ class NumberedSubject:
             for part in self._parts
         ]
 
+    def excerpts(self, paths: Sequence[str]) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002 - has none
+        return ()
+
     def further_mutants(self, known: int, count: int) -> Sequence[Mutant]:  # noqa: ARG002 - has none
         return ()
 
@@ -650,6 +653,9 @@ class ToySubject:
     @property
     def mutants(self) -> Sequence[Mutant]:
         return [Mutant(name, name, "", None, None, MutantOutcome.SURVIVED) for name in _MISTAKES]
+
+    def excerpts(self, paths: Sequence[str]) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002 - has none
+        return ()
 
     def further_mutants(self, known: int, count: int) -> Sequence[Mutant]:  # noqa: ARG002 - has none
         return ()

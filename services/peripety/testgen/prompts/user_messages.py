@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from peripety.core.text_files import read_prompt, read_prompts
 from peripety.gateway.types.request import ResponseSchema
+from peripety.testgen.run.state import GenerationRound
 from peripety.testgen.types import DuplicateLevel, RunProfile, TestStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Container, Sequence
 
     from peripety.core.mutation_testing import Mutant
-    from peripety.testgen.run.state import GenerationRound, GenerationState
+    from peripety.testgen.run.state import GenerationState
     from peripety.testgen.subjects.subject import Subject, SubjectTarget
     from peripety.testgen.types import CaseVerdict, SuiteQuality, TaskEnvironment, TestCase, TestGenOrder
 
@@ -34,12 +35,13 @@ _MAX_TOTAL_PREVIEW_CHARACTERS = 12_000
 _MAX_OUTLINE_ENTRIES = 40
 
 
-def render_system_text(order: TestGenOrder, subject: Subject | None) -> str:
+def render_system_text(order: TestGenOrder, subject: Subject | None, *, has_sources: bool = True) -> str:
     """Return the system text of all calls of a run, with identical bytes in each.
 
     Args:
         order: the input of the run.
         subject: the subject of the tests; None for text only.
+        has_sources: False to leave out the sources of the subject.
     """
     material: dict[str, Any] = {
         "task": order.description,
@@ -52,7 +54,9 @@ def render_system_text(order: TestGenOrder, subject: Subject | None) -> str:
         shown = {source["file"] for source in about.get("sources", ())}
         material["environment"] = _environment_material(order.environment, shown)
     if subject is not None:
-        material["subject"] = {"kind": subject.kind.value, **about}
+        left_out = () if has_sources else ("sources",)
+        shown_parts = {name: part for name, part in about.items() if name not in left_out}
+        material["subject"] = {"kind": subject.kind.value, **shown_parts}
     return f"{load_prompt('system')}\n{to_compact_json(material)}"
 
 
@@ -136,13 +140,19 @@ def requested_counts(state: GenerationState, this: GenerationRound) -> tuple[int
     return min(least, most), most
 
 
-def round_message(state: GenerationState, this: GenerationRound, missing: SuiteGaps) -> str:
+def round_message(
+    state: GenerationState,
+    this: GenerationRound,
+    missing: SuiteGaps,
+    unshown: Subject | None = None,
+) -> str:
     """Return the message that requests the tests of a round.
 
     Args:
         state: the state before the round.
         this: the round.
         missing: the gaps measured before the round.
+        unshown: the subject whose sources are not in the system text; None if they are, or if it has none.
     """
     least, most = requested_counts(state, this)
     asked: dict[str, Any] = {"question": "tests"}
@@ -155,7 +165,12 @@ def round_message(state: GenerationState, this: GenerationRound, missing: SuiteG
         **_existing_tests(state, state.model_tests),
         **_dropped_tests(state),
     }
-    asked |= _measured_gaps(state, missing)
+    shown = _shown_gaps(state, missing)
+    asked |= _measured_gaps(state, missing, shown)
+    if unshown is not None:
+        first = state.order.categories[0].name
+        is_first = not state.model_tests and this in {GenerationRound(None, 1), GenerationRound(first, 1)}
+        asked |= {"sources": unshown.material["sources"]} if is_first else _excerpts(unshown, shown)
     seen = state.last_reflections.get(this.category)
     if seen is not None and seen.reflection is not None:
         reflection = seen.reflection
@@ -166,8 +181,13 @@ def round_message(state: GenerationState, this: GenerationRound, missing: SuiteG
     return to_compact_json(asked)
 
 
-def reflection_message(state: GenerationState, category: str, missing: SuiteGaps) -> str:
-    """Return the message that requests a reflection on a category."""
+def reflection_message(
+    state: GenerationState,
+    category: str,
+    missing: SuiteGaps,
+    unshown: Subject | None = None,
+) -> str:
+    """Return the message that requests a reflection on a category; see `round_message`."""
     tests = [test for test in state.model_tests if test.category == category]
     asked = {
         "question": "reflection",
@@ -175,7 +195,9 @@ def reflection_message(state: GenerationState, category: str, missing: SuiteGaps
         "round": state.rounds[category],
         **_existing_tests(state, tests),
     }
-    return to_compact_json(asked | _measured_gaps(state, missing))
+    shown = _shown_gaps(state, missing)
+    asked |= _measured_gaps(state, missing, shown)
+    return to_compact_json(asked if unshown is None else asked | _excerpts(unshown, shown))
 
 
 def assessment_message(state: GenerationState, missing: SuiteGaps) -> str:
@@ -190,12 +212,28 @@ def assessment_message(state: GenerationState, missing: SuiteGaps) -> str:
     }
     if state.quality is not None:
         asked["measured"] = _quality_figures(state.quality)
-    return to_compact_json(asked | _measured_gaps(state, missing))
+    return to_compact_json(asked | _measured_gaps(state, missing, _shown_gaps(state, missing)))
 
 
-def _measured_gaps(state: GenerationState, missing: SuiteGaps) -> dict[str, Any]:
-    """Return the measured gaps, without empty lists; long lists continue with each round."""
+def _shown_gaps(state: GenerationState, missing: SuiteGaps) -> SuiteGaps:
+    """Return the part of the measured gaps that a message lists; long lists continue with each round."""
     turn = state.total_rounds - len(state.active_rounds)
+    return SuiteGaps(
+        _rotating_window(_leading_first(missing.survivors), turn),
+        _rotating_window(missing.uncovered, turn),
+        missing.contradictions[-_MAX_LISTED:],
+    )
+
+
+def _excerpts(subject: Subject, shown: SuiteGaps) -> dict[str, Any]:
+    """Return the sources around the listed gaps, if there are any."""
+    survivors, uncovered = ([gap.path for gap in gaps] for gaps in (shown.survivors, shown.uncovered))
+    excerpts = subject.excerpts([*survivors, *uncovered])
+    return {"excerpts": excerpts} if excerpts else {}
+
+
+def _measured_gaps(state: GenerationState, missing: SuiteGaps, shown: SuiteGaps) -> dict[str, Any]:
+    """Return the measured gaps, without empty lists; of long lists the part that is shown."""
     not_met = [
         (state.tests[test_id], verdict)
         for test_id, verdict in state.verdicts.items()
@@ -204,15 +242,13 @@ def _measured_gaps(state: GenerationState, missing: SuiteGaps) -> dict[str, Any]
         and verdict.examined.status is not TestStatus.PASSED
     ]
     lists = {
-        "survivors": [
-            _describe_survivor(mutant) for mutant in _rotating_window(_leading_first(missing.survivors), turn)
-        ],
+        "survivors": [_describe_survivor(mutant) for mutant in shown.survivors],
         "uncovered": [
             {"target": target.target_id, "description": _shorten(target.description)}
-            for target in _rotating_window(missing.uncovered, turn)
+            for target in shown.uncovered
         ],
         "not_met": [_describe_unmet(test, verdict) for test, verdict in not_met[-_MAX_LISTED:]],
-        "contradictions": [[*pair] for pair in missing.contradictions[-_MAX_LISTED:]],
+        "contradictions": [[*pair] for pair in shown.contradictions],
     }
     told: dict[str, Any] = {name: entries for name, entries in lists.items() if entries}
     for name, count in (("survivors", len(missing.survivors)), ("uncovered", len(missing.uncovered))):
@@ -221,7 +257,7 @@ def _measured_gaps(state: GenerationState, missing: SuiteGaps) -> dict[str, Any]
     return told
 
 
-def _rotating_window(entries: Sequence[T], turn: int) -> Iterable[T]:
+def _rotating_window(entries: Sequence[T], turn: int) -> Sequence[T]:
     """Return a bounded part of a list, which continues with each turn."""
     if len(entries) <= _MAX_LISTED:
         return entries

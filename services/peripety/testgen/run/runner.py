@@ -35,7 +35,7 @@ from peripety.testgen.prompts.user_messages import (
 from peripety.testgen.run.budget import BudgetAccount, LimitReachedError, RunBudget
 from peripety.testgen.run.generation_round import ModelCaller, RoundWriter, SeenTests
 from peripety.testgen.run.reflection import ReflectionStep, RunEvaluation, reflection_event
-from peripety.testgen.run.state import GenerationRound, GenerationState
+from peripety.testgen.run.state import GenerationRound, GenerationState, allows_few_calls
 from peripety.testgen.run.steps import (
     AddBaseline,
     AssessRun,
@@ -125,6 +125,13 @@ class GenerationRunner:
         self._events = [*events]
         system = render_system_text(order, subject)
         self._call_tokens = estimate_fixed_tokens(system, ())
+        # Long sources are shown once, and later only the parts around gaps, so that more calls are possible.
+        has_sources = subject is not None and "sources" in subject.material
+        self._unshown: Subject | None = None
+        if has_sources and allows_few_calls(self._call_tokens, order.config):
+            self._unshown = subject
+            system = render_system_text(order, subject, has_sources=False)
+            self._call_tokens = estimate_fixed_tokens(system, ())
         self._state = GenerationState.fold(events, order, self._call_tokens)
         made = [event.test for event in events if isinstance(event, TestAdded)]
         self._seen_tests = SeenTests(Duplicates(subject), made)
@@ -247,7 +254,7 @@ class GenerationRunner:
                 this,
                 before,
                 self._state.tests_by_round.get(this, ()),
-                self._caller.request(round_message(before, this, missing)),
+                self._caller.request(round_message(before, this, missing, self._unshown)),
                 self._subject,
                 self._seen_tests,
                 self._record,
@@ -313,7 +320,7 @@ class GenerationRunner:
             text = (
                 assessment_message(state, missing)
                 if category is None
-                else reflection_message(state, category, missing)
+                else reflection_message(state, category, missing, self._unshown)
             )
             looking = ReflectionStep.from_request(category, self._caller.request(text))
             try:

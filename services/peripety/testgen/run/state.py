@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from peripety.testgen.events import GenerationEvent, GenerationStats, Reflection
-    from peripety.testgen.types import CaseVerdict, SuiteQuality, TestCase, TestGenOrder
+    from peripety.testgen.types import CaseVerdict, SuiteQuality, TestCase, TestGenConfig, TestGenOrder
 
 
 _MET = {None, TestStatus.PASSED}
@@ -61,6 +61,16 @@ class ReflectionRecord:
     def found_no_gap(self) -> bool:
         """True if nothing was missing."""
         return self.reflection is not None and self.reflection.action is ReflectionAction.COMPLETE
+
+
+def allows_few_calls(call_tokens: int, config: TestGenConfig) -> bool:
+    """Return True if the token limit allows few model calls.
+
+    Args:
+        call_tokens: the tokens that each call needs before its question.
+        config: the limits of the run.
+    """
+    return call_tokens * _FEW_CALLS > config.max_total_tokens
 
 
 class GenerationState:
@@ -150,8 +160,8 @@ class GenerationState:
 
     @property
     def has_few_calls(self) -> bool:
-        """True if the token limit allows few model calls, because each needs many tokens for the sources."""
-        return self.call_tokens * _FEW_CALLS > self.order.config.max_total_tokens
+        """True if the token limit allows few model calls, because each needs many tokens for the material."""
+        return allows_few_calls(self.call_tokens, self.order.config)
 
     @property
     def total_rounds(self) -> int:

@@ -113,6 +113,10 @@ class PolicySubject:
         """Mutants of the rules."""
         return tuple(to_report((), MutantRun(mutation, 0, None)) for mutation in self._mutations.values())
 
+    def excerpts(self, paths: Sequence[str]) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002 - of programs
+        """Return no parts of sources: the whole document is the material."""
+        return ()
+
     def further_mutants(self, known: int, count: int) -> Sequence[Mutant]:  # noqa: ARG002 - of programs
         """Return none: all mutants are measured."""
         return ()

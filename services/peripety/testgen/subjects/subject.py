@@ -180,6 +180,17 @@ class Subject(Protocol):
         """The description for the model: a deterministic JSON object without secrets."""
         ...
 
+    def excerpts(self, paths: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        """Return the parts of the sources around some targets or mutants, at most about 12,000 characters.
+
+        Args:
+            paths: the paths of the targets and mutants.
+
+        Returns:
+            For each part its file, the number of its first line, and its text; empty without sources.
+        """
+        ...
+
     @property
     def body_schema(self) -> Mapping[str, Any]:
         """JSON Schema of the body of a test, with descriptions for a model; suitable for strict modes."""

@@ -59,6 +59,9 @@ class Remembering:
     def mutants(self) -> Sequence[Mutant]:
         return self._subject.mutants
 
+    def excerpts(self, paths: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        return self._subject.excerpts(paths)
+
     def further_mutants(self, known: int, count: int) -> Sequence[Mutant]:
         return self._subject.further_mutants(known, count)
 

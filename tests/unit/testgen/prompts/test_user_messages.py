@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -37,6 +38,9 @@ from peripety.testgen.types import (
     TestStatus,
 )
 from support.testgen.fake_run import NumberedSubject, order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 LATER = GenerationRound("alpha", 2)
 LONG = "wörd " * 1_000
@@ -214,6 +218,34 @@ def test_a_file_whose_source_is_in_the_subject_is_shown_once() -> None:
         {"path": "b.txt", "size_bytes": 1, "preview": "y"},
     ]
     assert told["subject"]["sources"] == [{"file": "a.py", "text": "x = 1"}]
+
+
+class LongSubject(NumberedSubject):
+    """Subject with sources and excerpts."""
+
+    material: Mapping[str, Any] = MappingProxyType({"sources": [{"file": "a.py", "text": "x = 1"}], "a": 1})
+
+    def excerpts(self, paths: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        return [{"file": "a.py", "line": 1, "text": path} for path in paths]
+
+
+def test_sources_outside_of_the_system_text_are_in_the_first_message_and_excerpts_in_later_ones() -> None:
+    subject, state, missing = LongSubject(1), GenerationState(order("alpha", "beta")), SuiteGaps(survivors(1))
+    text = render_system_text(state.order, subject, has_sources=False)
+    assert json.loads(text.rpartition("\n")[2])["subject"] == {"kind": "scenario", "a": 1}
+    excerpts = [{"file": "a.py", "line": 1, "text": missing.survivors[0].path}]
+
+    def told(this: GenerationRound) -> tuple[Any, Any]:
+        said = json.loads(round_message(state, this, missing, subject))
+        return said.get("sources"), said.get("excerpts")
+
+    for first in (GenerationRound("alpha", 1), GenerationRound(None, 1)):
+        assert told(first) == (subject.material["sources"], None)
+    assert told(GenerationRound("beta", 1)) == (None, excerpts)
+    state.apply(TestAdded(TestCase("alpha_1_1", "alpha", "given", round=1)))
+    assert told(GenerationRound("alpha", 2)) == told(GenerationRound(None, 1)) == (None, excerpts)
+    assert json.loads(reflection_message(state, "alpha", missing, subject))["excerpts"] == excerpts
+    assert "excerpts" not in json.loads(round_message(state, LATER, SuiteGaps(), subject))
 
 
 def test_long_files_are_told_by_their_beginnings() -> None:

@@ -51,6 +51,26 @@ async def test_the_direct_profile_has_at_most_three_rounds_on_survivors() -> Non
     assert book.stopped_by == "rounds_used"
 
 
+@pytest.mark.parametrize("profile", [None, RunProfile.DIRECT])
+@pytest.mark.parametrize("is_long", [True, False])
+async def test_long_sources_are_sent_once_so_that_more_calls_fit(
+    profile: RunProfile | None,
+    is_long: bool,
+) -> None:
+    subject = NumberedSubject(12)
+    sources = [{"file": "a.py", "text": "x = 1\n" * (6_000 if is_long else 6)}]
+    subject.material = {"sources": sources}
+    author = always(about_parts(0, 1))
+    await ran(author, order("alpha", "beta", profile=profile, max_total_tokens=60_000), subject)
+    systems = {question.request.system for question in author.questions}
+    assert len(systems) == 1
+    assert ("x = 1" in (systems.pop() or "")) is not is_long
+    first, *later = author.questions
+    assert first.said.get("sources") == (sources if is_long else None)
+    assert later
+    assert not any("sources" in question.said for question in later)
+
+
 async def test_the_direct_profile_ends_when_nothing_is_left() -> None:
     author = always(about_parts(0, 1))
     what = order("alpha", "beta", profile=RunProfile.DIRECT, min_total_tests=2)

@@ -187,6 +187,11 @@ class JavaScriptModule:
         self.lines = tuple(sorted(lines if changed is None else lines & changed))
         self._text_lines = [line.strip() for line in text.split("\n")]
 
+    @property
+    def function_lines(self) -> Sequence[tuple[int, int]]:
+        """The first and the last line of each function."""
+        return [(first, last) for first, _, last in self.functions]
+
     def statement_lines(self, executed: Collection[int]) -> set[int]:
         """Return the executed lines that are measured."""
         return {*executed}.intersection(self.lines)

@@ -13,6 +13,7 @@ import importlib.util
 import json
 import re
 import threading
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -104,8 +105,86 @@ def _replace_constant(node: Any) -> NodeReplacements:
             yield "shift_number", _copy_with(node, value=node.value - 1)
         case str():
             yield "change_text", _copy_with(node, value="" if node.value else "x")
+            for changed in change_pattern(node.value):
+                yield "change_pattern", _copy_with(node, value=changed)
         case bytes():
             yield "change_text", _copy_with(node, value=b"" if node.value else b"x")
+
+
+_PATTERN_TOKEN = re.compile(
+    r"""(?P<quantifier>(?:[*+?]|\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\})\??)
+    | (?P<anchor>\\[bAZ] | [\^$])
+    | (?P<predefined>\\[dDwWsS])
+    | (?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])
+    | (?P<lookaround>\(\?<?[=!])
+    | \\. | \(\?(?:P<\w+>|[:>]) | .""",
+    re.VERBOSE | re.DOTALL,
+)
+_PATTERN_SIGN = re.compile(
+    r"\\[dwsbDWSBAZ]|\[(?:\\.|[^\]\\])+\][*+?{]|\(\?[:=!P<]|\)[*+?{]|\.[*+]|^\^|\[\w-\w"
+)
+"""Signs of a regular expression, or of a part of one."""
+
+_SET_PART = re.compile(r"(?:\\.|[^\\])-(?:\\.|[^\\])|\\.|[^\\]", re.DOTALL)
+
+
+def change_pattern(text: str) -> Iterator[str]:
+    """Yield near misses of a regular expression, or of a part of one; none for other texts.
+
+    The changes are common ones of tools for regular expressions: of a quantifier by one step, of a class to
+    its complement, without one part of a set, without an anchor, and of a lookaround to its opposite.
+    """
+    if _PATTERN_SIGN.search(text) is None:
+        return
+    is_whole = _is_pattern(text)
+    for token in _PATTERN_TOKEN.finditer(text):
+        for other in _change_token(token):
+            changed = text[: token.start()] + other + text[token.end() :]
+            if not is_whole or _is_pattern(changed):
+                yield changed
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            re.compile(text)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True
+
+
+def _change_token(token: re.Match[str]) -> Iterator[str]:
+    text = token[0]
+    match token.lastgroup:
+        case "quantifier":
+            yield from _change_quantifier(token)
+        case "anchor":
+            yield ""
+        case "predefined":
+            yield text.swapcase()
+        case "lookaround":
+            yield text[:-1] + ("!" if text[-1] == "=" else "=")
+        case "set":
+            opening = text[: 2 if text[1] == "^" else 1]
+            parts = _SET_PART.findall(text[len(opening) : -1])
+            for index in range(len(parts) if len(parts) > 1 else 0):
+                yield "".join((opening, *parts[:index], *parts[index + 1 :], "]"))
+
+
+def _change_quantifier(token: re.Match[str]) -> Iterator[str]:
+    text, least, most = token[0], token["least"], token["most"]
+    first, lazy = (text[0], text[1:]) if text[0] != "{" else ("{", text.partition("}")[2])
+    match first:
+        case "+" | "*":
+            yield ("*" if first == "+" else "+") + lazy
+        case "?":
+            yield ""
+        case "{" if least or most:
+            low = int(least or 0)
+            high = low if not token["comma"] else int(most) if most else None
+            for down, up in ((low - 1, high), (low + 1, high), *(() if high is None else ((low, high + 1),))):
+                if down >= 0 and (up is None or down <= up):
+                    yield f"{{{down},{'' if up is None else up}}}{lazy}"
 
 
 def _negate_condition(node: Any) -> NodeReplacements:
@@ -319,11 +398,11 @@ class PythonModule:
     def place_of(self, mutant_id: str) -> tuple[int, int]:
         """Return the first line of the innermost function around a mutant, 0 outside of one, and its line."""
         line = self._changes[mutant_id].place.position[0]
-        return max((first for first, last in self._functions if first <= line <= last), default=0), line
+        return max((first for first, last in self.function_lines if first <= line <= last), default=0), line
 
     @cached_property
-    def _functions(self) -> Sequence[tuple[int, int]]:
-        """The first and the last lines of the functions."""
+    def function_lines(self) -> Sequence[tuple[int, int]]:
+        """The first and the last line of each function."""
         return [
             (node.lineno, node.end_lineno or node.lineno)
             for node in ast.walk(self._tree)

@@ -10,6 +10,7 @@ import json
 import platform
 import re
 import signal
+import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -88,10 +89,33 @@ class EnvironmentRedactor:
         return self._pattern.sub(lambda found: b"$" + self._names[found[0]], text)
 
 
+def _lines_around(functions: Sequence[tuple[int, int]], line: int) -> tuple[int, int]:
+    """Return the lines of the innermost function around a line, or the lines near it."""
+    around = [(first, last) for first, last in functions if first <= line <= last]
+    first, last = max(around, default=(1, sys.maxsize))
+    if last - first < _MAX_FUNCTION_LINES:
+        return first, last
+    return max(first, line - _LINES_AROUND), min(last, line + _LINES_AROUND)
+
+
+def _find_spans(numbers: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last number of each series of neighbours."""
+    firsts = sorted(number for number in numbers if number - 1 not in numbers)
+    lasts = sorted(number for number in numbers if number + 1 not in numbers)
+    return zip(firsts, lasts, strict=True)
+
+
 DEFAULT_TIMEOUT_SECONDS = 10.0
 DEFAULT_MEMORY_BYTES = 512 * 1024 * 1024
 _MAX_SOURCE_CHARACTERS = 60 * 1024
 """Limit of the sources for the author, who should see what the tests run."""
+
+_MAX_EXCERPT_CHARACTERS = 12_000
+_MAX_FUNCTION_LINES = 120
+"""Functions with more lines are shown in part."""
+
+_LINES_AROUND = 12
+"""Lines shown before and after a place outside of functions, or in a long one."""
 
 _MAX_SHOWN_CHANGES = 400
 _MAX_OBSERVED_BYTES = 4 * 1024
@@ -299,6 +323,30 @@ class CommandSubject:
             )
             material |= {"changed_since": self.changed_since, "changed": [*islice(shown, _MAX_SHOWN_CHANGES)]}
         return material
+
+    def excerpts(self, paths: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        """Return the functions around some lines, those with the most lines first while they fit."""
+        modules = {} if self._measured is None else {one.name: one for one in self._measured.modules.values()}
+        parts = Counter[tuple[str, int, int]]()
+        for path in paths:
+            name, _, line = path.removeprefix("/").rpartition("/")
+            if name in modules and line.isdecimal():
+                parts[name, *_lines_around(modules[name].function_lines, int(line))] += 1
+        texts = {name: module.text.splitlines() for name, module in modules.items()}
+        left = _MAX_EXCERPT_CHARACTERS
+        chosen: dict[str, set[int]] = {}
+        for (name, first, last), _ in parts.most_common():
+            lines = chosen.setdefault(name, set())
+            added = {*range(first, min(last, len(texts[name])) + 1)} - lines
+            size = sum(len(texts[name][line - 1]) + 1 for line in added)
+            if size <= left:
+                lines |= added
+                left -= size
+        return [
+            {"file": name, "line": first, "text": "\n".join(texts[name][first - 1 : last])}
+            for name, lines in chosen.items()
+            for first, last in _find_spans(lines)
+        ]
 
     @cached_property
     def targets(self) -> Sequence[SubjectTarget]:

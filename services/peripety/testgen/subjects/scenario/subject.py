@@ -127,6 +127,10 @@ class ScenarioSubject:
         """Mutants of the document that are valid."""
         return self._mutants.mutants
 
+    def excerpts(self, paths: Sequence[str]) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002 - of programs
+        """Return no parts of sources: the whole document is the material."""
+        return ()
+
     def further_mutants(self, known: int, count: int) -> Sequence[Mutant]:  # noqa: ARG002 - of programs
         """Return none: all mutants are measured."""
         return ()

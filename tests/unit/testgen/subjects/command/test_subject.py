@@ -9,7 +9,7 @@ import pytest
 
 from peripety.core.mutation_testing import MutantOutcome
 from peripety.errors import InvalidArgumentError
-from peripety.testgen.subjects.command.python_mutants import PythonModule
+from peripety.testgen.subjects.command.python_mutants import PythonModule, change_pattern
 from peripety.testgen.subjects.command.sandbox import MAX_PROGRAM_MUTANTS, order_mutants
 from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.types import TestCase, TestStatus
@@ -317,6 +317,52 @@ def test_two_changes_at_the_same_place_are_two_mutants() -> None:
     changed = {program.source_of(one) for one in program.mutant_ids if "arithmetic" in one}
     assert changed == {b"print(3 + 2 + 1)", b"print(3 - 2 - 1)"}
     assert len({*program.mutant_ids}) == len(program.mutant_ids)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (r"^a+$", ["a+$", "^a*$", "^a+"]),
+        (r"\d{1,3}", [r"\D{1,3}", r"\d{0,3}", r"\d{2,3}", r"\d{1,4}"]),
+        (r"[^\]a-f]{2,}?", [r"[^a-f]{2,}?", r"[^\]]{2,}?", r"[^\]a-f]{1,}?", r"[^\]a-f]{3,}?"]),
+        (r"(?!x)(?P<a>y*?)", ["(?=x)(?P<a>y*?)", "(?!x)(?P<a>y+?)"]),
+        (r"(?:\.\w)?", [r"(?:\.\W)?", r"(?:\.\w)"]),
+        ("^[", ["["]),  # a part of a pattern
+        ("(?<=a)b", ["(?<!a)b"]),
+        *((text, []) for text in ("", "two words", "really? [a/b]", "usage: [-h] FILE+", "%d of %s", "a^b")),
+    ],
+)
+def test_a_regular_expression_has_near_misses(pattern: str, expected: list[str]) -> None:
+    assert [*change_pattern(pattern)] == expected
+
+
+def test_a_near_miss_of_a_regular_expression_is_detected_by_a_test_at_its_limit(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("import re, sys\nprint(bool(re.fullmatch(r'(?:a){2}-?', sys.argv[1])))\n")
+    subject = CommandSubject([sys.executable, "p.py"], tmp_path)
+    near = {one.mutant_id for one in subject.mutants if one.operator == "change_pattern"}
+    assert len(near) == 3
+    far, least, whole = (subject.kills(case(text, expected=shown), near) for text, shown in _PATTERN_RUNS)
+    assert (len(far), len(least), len(whole)) == (0, 1, 1)
+    assert len(least | whole) == 2
+
+
+_PATTERN_RUNS = (("b", "False"), ("a", "False"), ("aa", "True"))
+
+
+def test_excerpts_are_the_functions_around_the_places_that_fit(tmp_path: Path) -> None:
+    lines = ["import sys", *(f"A{number} = {number}" for number in range(40)), "def f():", "    return 1", ""]
+    long = ["def g():", *(f"    x{number} = '{'y' * 60}'" for number in range(150)), "    return 2"]
+    (tmp_path / "p.py").write_text("\n".join([*lines, *long, "print(f())"]))
+    subject = CommandSubject([sys.executable, "p.py"], tmp_path)
+    shown = subject.excerpts(["/p.py/43", "/p.py/42", "/p.py/100", "/other.py/1"])
+    assert [(one["file"], one["line"], len(one["text"].splitlines())) for one in shown] == [
+        ("p.py", 42, 2),
+        ("p.py", 88, 25),
+    ]
+    assert shown[0]["text"] == "def f():\n    return 1"
+    everything = subject.excerpts([target.path for target in subject.targets])
+    assert 8_000 < sum(len(one["text"]) for one in everything) <= 12_000
+    assert subject.excerpts([]) == shell("echo a").excerpts(["/p.py/1"]) == []
 
 
 def test_a_program_that_cannot_be_written_out_again_has_lines_and_no_mutants() -> None:
