@@ -12,7 +12,7 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.plots.addressing import address_words
-from peripety.author.plots.cast import group_phrase, is_own
+from peripety.author.plots.cast import group_phrase, is_own, own_phrase
 from peripety.author.plots.noun_phrases import NounPhrase, build_phrase, person_phrase
 from peripety.author.plots.phrases import fill_phrase, join_list
 from peripety.author.plots.slots import choose_supply
@@ -82,10 +82,11 @@ def _give_goal(
         return replace(reading, pattern=pattern)
     text = next((text for line in lines if (text := fill_phrase(line, words))), "")
     if not text:
-        return None
+        return replace(reading, pattern=pattern) if kind == "make_ready" else None
     # An event is what has to be ready.
     phrases = ((one, build_phrase(one, reading.language)) for one in reading.others)
-    target = next((one for one, phrase in phrases if phrase and phrase == words.get("guest")), None)
+    aims = (words.get("guest"), words.get("piece"))
+    target = next((one for one, phrase in phrases if phrase and phrase in aims), None)
     if isinstance(thing := words.get("thing"), str):
         target = next((one for one in (*reading.others, *reading.places) if thing.endswith(one.head)), None)
     asked = words.get("refuser")
@@ -154,19 +155,28 @@ def _list_candidates(
 def _collect_words(reading: Reading, common: Mapping[str, Any]) -> dict[str, NounPhrase | str]:
     """Return the phrases that lines of goals use."""
     found: dict[str, NounPhrase | None] = {
-        "threat": next(iter(_list_threats(reading)), None),
+        "threat": next(iter(_list_threats(reading, common)), None),
         "people": _join_people(reading, common),
         "supply": build_phrase(supply, reading.language) if (supply := choose_supply(reading)) else None,
+        "piece": next(_list_pieces(reading), None),
     }
     return {name: phrase for name, phrase in found.items() if phrase is not None}
 
 
-def _list_threats(reading: Reading) -> Iterator[NounPhrase]:
+def _list_pieces(reading: Reading) -> Iterator[NounPhrase]:
+    """Yield the things of the text that can be made ready."""
+    for thing in reading.others:
+        is_made = thing.sense == "artifact" and thing.belongs != "other"
+        if is_made and (phrase := build_phrase(thing, reading.language)):
+            yield phrase
+
+
+def _list_threats(reading: Reading, common: Mapping[str, Any]) -> Iterator[NounPhrase]:
     for danger in reading.dangers:
         if phrase := build_phrase(danger, reading.language):
             yield phrase
     for person in reading.people:
-        phrase = phrase_of(person, reading.language)
+        phrase = own_phrase(person, reading, common)
         if person.side == AGAINST and phrase is not None:
             yield phrase
 

@@ -80,6 +80,7 @@ class NounPhrase:
         is_mass: True if it has no indefinite article.
         is_name: True if it has no article at all.
         language: its language; a language without articles has none of these forms.
+        gender: the gender that the text shows, for a German noun that is in no table; may be empty.
     """
 
     bare: str
@@ -87,6 +88,7 @@ class NounPhrase:
     is_mass: bool = False
     is_name: bool = False
     language: str = "en"
+    gender: str = ""
 
     @property
     def definite(self) -> str:
@@ -140,7 +142,7 @@ class NounPhrase:
         head = _DE_TAIL.split(self.bare)[0].split()[-1] if self.language == "de" else words[0]
         if self.is_plural and self.language == "es":
             head = noun_forms.find_singular(head, self.language)
-        return noun_forms.find_gender(head, self.language)
+        return noun_forms.find_gender(head, self.language, self.gender)
 
 
 def _decline_adjective(bare: str, form: str, gender: str) -> str:
@@ -163,15 +165,18 @@ def build_phrase(phrase: Phrase, language: str = "en") -> NounPhrase | None:
         is_mass=phrase.is_mass,
         is_name=phrase.is_proper,
         language=language,
+        gender=phrase.gender,
     )
 
 
 def person_phrase(person: Person, language: str = "en") -> NounPhrase | None:
-    """Return the noun phrase of a person: the name, else the role."""
-    text = " ".join((person.name or person.role).split())
+    """Return the noun phrase of a person: the name, else the role with whose person it is."""
+    text = " ".join((person.name or f"{person.owner} {person.role}").split())
     if not text or len(text) > LONGEST_PHRASE or UNFIT.search(text):
         return None
-    return NounPhrase(text, is_name=bool(person.name), language=language)
+    first = text[:1]
+    is_name = bool(person.name) or text.startswith("your ") or (bool(person.owner) and first.isupper())
+    return NounPhrase(text, is_name=is_name, language=language)
 
 
 def default_phrase(table: Mapping[str, Any], language: str = "en") -> NounPhrase:
@@ -229,10 +234,11 @@ def parse_definite(text: str, language: str = "en") -> NounPhrase:
         return NounPhrase(bare, is_plural=first in ("los", "las"), language=language)
     if language == "de" and first in ("der", "die", "das") and bare:
         head = _DE_TAIL.split(bare)[0].split()[-1]
+        shown = {"der": "m", "die": "f", "das": "n"}[first]
         many = first == "die" and (
-            noun_forms.is_plural(head, language) or noun_forms.find_gender(head, language) != "f"
+            noun_forms.is_plural(head, language) or noun_forms.find_gender(head, language, shown) != "f"
         )
-        return NounPhrase(bare, is_plural=many, language=language)
+        return NounPhrase(bare, is_plural=many, language=language, gender="" if many else shown)
     if first in _POSSESSIVES and bare:
         many = language == "en" and is_plural_noun(bare.split(" of ")[0].split()[-1])
         return NounPhrase(f"{first} {bare}", is_plural=many, is_name=True, language=language)

@@ -112,6 +112,12 @@ _SINGLE = {
     "de": r"\b(?:ein(?:e[nmrs]?)?|der|die|das|de[mn])\b",
 }
 """Marks of one single thing; an artifact with an article is one."""
+_THEIRS = {
+    "en": r"\b(?:his|her|their)\b",
+    "es": r"\bsus?\b",
+    "de": r"\b(?:sein|ihr)\w*",
+}
+"""Marks of a thing of another person."""
 _LEFT_OPEN = {
     "es": ("o", "y", "de", "del", "a", "en", "con", "que", "por", "para", "la", "el"),
     "de": ("und", "oder", "zu", "mit"),
@@ -166,6 +172,8 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         build_phrase(place, reading.language)
         for place in _list_places(reading)
         if place.sense not in texts.get("unfit_objects", ()) and place.belongs != is_theirs
+        # Persons are where a way leads, but nothing is made of them.
+        if texts.get("object_is_place") or place.sense != "group"
     ]
     supply = choose_supply(reading)
     if supply is not None:
@@ -261,7 +269,8 @@ def choose_supply(reading: Reading) -> Phrase | None:
     measured = {amount.of.head for amount in reading.amounts if amount.of is not None and amount.unit}
     for supply in reading.supplies:
         is_alive = supply.sense in _NO_SUPPLIES and supply.head not in measured
-        if supply.head in heads or is_alive or not _is_kept(supply, reading):
+        is_theirs = supply.belongs == "other" and is_marked(supply.head, reading, _THEIRS)
+        if supply.head in heads or is_alive or is_theirs or not _is_kept(supply, reading):
             continue
         marks = _ONCE if supply.sense != "artifact" else _SINGLE
         is_single = not (supply.is_plural or supply.is_mass) and is_marked(supply.head, reading, marks)

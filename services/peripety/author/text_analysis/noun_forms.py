@@ -44,11 +44,19 @@ def _find(noun: str, table: Mapping[str, object], code: str) -> str:
     return next((end for end in ends if end in table), "")
 
 
-def find_gender(noun: str, code: str) -> str:
-    """Return the gender of a singular noun: "m", "f" or "n"."""
+def find_gender(noun: str, code: str, shown: str = "") -> str:
+    """Return the gender of a singular noun: "m", "f" or "n".
+
+    Args:
+        noun: the noun.
+        code: the code of the language.
+        shown: the gender that the text shows, for a noun that is in no table; empty if it shows none.
+    """
     nouns = _load_nouns(code)
     if known := _find(noun, nouns, code):
         return nouns[known][0]
+    if shown:
+        return shown
     if noun.lower().endswith(dict(_FEMININE)[code]):
         return "f"
     return "n" if code == "de" and noun.lower().endswith(_NEUTER) else "m"

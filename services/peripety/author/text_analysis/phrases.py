@@ -38,6 +38,7 @@ class Phrase:
         is_proper: True if it is a name.
         sense: the lexicographer class of its head, such as "artifact"; empty if unknown.
         belongs: "player" or "other", by the possessive before it; empty without one.
+        gender: "m", "f" or "n" by its article in a German text; empty where the text does not show it.
     """
 
     text: str
@@ -47,6 +48,7 @@ class Phrase:
     is_proper: bool = False
     sense: str = ""
     belongs: str = ""
+    gender: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Person:
         refusal: the verb phrase of what the person refuses to do.
         doubts: True if the person contradicts the player, or has another wish.
         leaves: True if the person may leave the player.
+        owner: the words before the role that name whose person it is: "the head's", without its article.
     """
 
     name: str
@@ -76,6 +79,7 @@ class Person:
     doubts: bool = False
     refusal: str = ""
     leaves: bool = False
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,7 @@ class Chunk:
         owner: the phrase that owns it: "the town's" mill.
         of: the phrase that follows after "of".
         belongs: "player" or "other", by the possessive before it; empty without one.
+        gender: "m", "f" or "n" by its German article; empty where the text does not show it.
     """
 
     start: int
@@ -162,6 +167,7 @@ class Chunk:
     owner: Chunk | None = None
     of: Chunk | None = None
     belongs: str = ""
+    gender: str = ""
 
     @property
     def head(self) -> Word:
@@ -230,6 +236,7 @@ class Chunk:
             and self.is_first_class(*_MASS),
             sense=self.sense.partition(".")[0],
             belongs=self.belongs,
+            gender=self.gender,
         )
 
 
@@ -252,6 +259,7 @@ def find_chunks(words: Sequence[Word], grammar: Grammar) -> list[Chunk]:
         chunk.before = before
         chunk.after = words[chunk.end] if chunk.end < len(words) else None
         chunk.belongs = _find_possessor(chunk, words, grammar)
+        chunk.gender = grammar.pairs("things", "genders").get(words[place].low, "")
         chunks.append(chunk)
         place = chunk.end
     return chunks

@@ -48,7 +48,7 @@ def find_side(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> str:
     is_foe = chunk.is_first_class("person.foe") or _does_harm(words[chunk.end :], grammar)
     if is_foe and not is_own(chunk, words, grammar):
         return AGAINST
-    before, after, lead = _read_around(chunk, words)
+    before, after, lead = _read_around(chunk, words, grammar)
     is_leaving = _wishes_to_move(chunk, words, grammar)
     is_thought = bool(after) and after[0].low in grammar.words("goals", "weak")
     # A refusal to eat is a need, and is not against the player.
@@ -63,9 +63,10 @@ def find_side(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> str:
 
 
 def is_faulty(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bool:
-    """Return True if the words after a phrase mean that it does not work."""
+    """Return True if the words after a phrase mean that it does not work: "the beta is broken"."""
     clause: list[Word] = []
-    for word in words[chunk.end : chunk.end + _FAULT_REACH]:
+    end = chunk.of.end if chunk.of is not None else chunk.end
+    for word in words[end : end + _FAULT_REACH]:
         if word.tag in ("end", "mark", "conj"):
             break
         clause.append(word)
@@ -85,14 +86,14 @@ def is_idiom(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bool:
 
 def has_doubts(chunk: Chunk, words: Sequence[Word], grammar: Grammar, kind: str = "doubting") -> bool:
     """Return True if a person contradicts the player in the text; with `leaving`, if it may leave."""
-    before, after, lead = _read_around(chunk, words)
+    before, after, lead = _read_around(chunk, words, grammar)
     rows = ((row, row.index(_PERSON)) for row in grammar.rows("sides").get(kind, ()))
     return any(
         _ends_with(before, row[:place], lead) and _contains(after, row[place + 1 :]) for row, place in rows
     )
 
 
-def _read_around(chunk: Chunk, words: Sequence[Word]) -> tuple[list[Word], list[Word], int]:
+def _read_around(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> tuple[list[Word], list[Word], int]:
     """Return the words of the clause before and after a person, and how far from its noun the last may be."""
     head = next(
         place for place in range(chunk.start, chunk.end) if words[place] in (*chunk.nouns, *chunk.names)
@@ -103,17 +104,21 @@ def _read_around(chunk: Chunk, words: Sequence[Word]) -> tuple[list[Word], list[
         # Another clause follows: "I have one, and the other is gone".
         return before, [], head - chunk.start + 1
     after = [*_read_clause(_skip_mark(rest))]
-    return before, after[: _find_clause_end(chunk, words, after)], head - chunk.start + 1
+    return before, after[: _find_clause_end(chunk, words, after, grammar)], head - chunk.start + 1
 
 
-def _find_clause_end(chunk: Chunk, words: Sequence[Word], after: Sequence[Word]) -> int:
+def _find_clause_end(chunk: Chunk, words: Sequence[Word], after: Sequence[Word], grammar: Grammar) -> int:
     """Return the place of a conjunction with a subject of its own among the words after a person.
 
-    Two subjects of one verb, as in "the first and the second are ill", are in one clause.
+    Two subjects of one verb, as in "the first and the second are ill", are in one clause. A subordinate
+    clause is another one: "the first after the second dies".
     """
+    others = grammar.words("sides", "subordinates")
     lead = words[chunk.start - 1] if chunk.start else None
     is_subject = lead is None or lead.tag in ("mark", "end", "conj", "adv")
     for place, (word, then) in enumerate(pairwise(after)):
+        if word.low in others:
+            return place
         if word.tag == "conj" and then.tag in _SUBJECTS and not (is_subject and place == 0):
             return place
     return len(after)

@@ -120,7 +120,9 @@ class ThingReader:
         """Return True for a thing in a bad state: "the old thing", "the thing is broken", "it has failed"."""
         kind = chunk.sense.partition(".")[0]
         owner = chunk.owner
-        if kind == "body" and len(chunk.nouns) == 1 and (owner is None or self._is_person(owner)):
+        is_machine = chunk.definite == "det" and chunk.has_class("artifact")
+        is_part = owner is not None and not self._is_person(owner)
+        if kind == "body" and len(chunk.nouns) == 1 and not is_part and not is_machine:
             # Only a part of a machine is repaired.
             return False
         if not chunk.nouns or (chunk.classes and kind not in _REPAIRED):
@@ -134,10 +136,13 @@ class ThingReader:
         if any(word.low in bad for word in chunk.adjectives):
             return True
         aged = self._grammar.words("things", "aged")
+        is_single = chunk.count is None or chunk.count <= 1
         if kind not in ("plant", "substance") and any(word.low in aged for word in chunk.adjectives):
-            # A plant may be old without a fault.
-            return True
-        return is_faulty(chunk, self._words, self._grammar)
+            # A plant may be old without a fault, and old things in a number are what the player has.
+            return is_single
+        # The words after "the alpha of the beta" are about the alpha.
+        is_last = any(other.of is chunk for other in self._chunks)
+        return not is_last and is_faulty(chunk, self._words, self._grammar)
 
     def _add(self, row: list[Chunk], chunk: Chunk) -> None:
         if not any(each.head.lemma == chunk.head.lemma and each.name == chunk.name for each in row):
@@ -295,6 +300,9 @@ class ThingReader:
             return True
         if chunk.is_plural or chunk.names or self._grammar.code == "zh":
             return False
+        if chunk.belongs == "other" and self._span[0] < chunk.start < self._span[1]:
+            # The words about the end of the time name whose person it is only by a pronoun.
+            return True
         is_owner = any(
             other.owner is chunk or (other.of is chunk and self._grammar.code != "en")
             for other in self._chunks
@@ -349,7 +357,8 @@ class ThingReader:
         refusal = find_wish(chunk, self._words, self._grammar, rows="refusing")
         is_leaving = wish.partition(" ")[0] in self._grammar.words("goals", "parting")
         leaves = is_leaving or has_doubts(chunk, self._words, self._grammar, "leaving")
-        person = Person(name, role, group, count, side, chunk.is_plural, wish, doubts, refusal, leaves)
+        owner = self._name_owner(chunk) if role and not name else ""
+        person = Person(name, role, group, count, side, chunk.is_plural, wish, doubts, refusal, leaves, owner)
         if self._role is not None and not name and self._role.nouns and role == self._role.head.lemma:
             return
         for place, other in enumerate(self.people):
@@ -365,9 +374,22 @@ class ThingReader:
                     other.doubts or doubts,
                     other.refusal or refusal,
                     other.leaves or leaves,
+                    other.owner or owner,
                 )
                 return
         self.people.append(person)
+
+    def _name_owner(self, chunk: Chunk) -> str:
+        """Return the words before an English person that name whose person it is: "the alpha's"."""
+        owner = chunk.owner
+        if owner is None or self._grammar.code != "en":
+            return ""
+        own = "your " if owner.belongs == "player" else ""
+        end = owner.names[-1] if owner.names else owner.nouns[-1]
+        words = [*(word.low for word in owner.nouns[:-1]), *(word.text for word in owner.names)]
+        words += [owner.head.low] if owner.nouns else []
+        is_many = owner.is_plural and end.low.endswith("s")
+        return f"{own}{' '.join(words)}\u2019{'' if is_many else 's'}"
 
     def _renames_last(self, chunk: Chunk) -> bool:
         """Return True for a name between commas: "the witness, the cook Alpha, is afraid"."""
@@ -596,6 +618,9 @@ class ThingReader:
     def _attacks(self, chunk: Chunk) -> bool:
         """Return True if the phrase is the subject of a verb of harm."""
         if chunk.before is not None and chunk.before.tag in ("prep", "verb"):
+            return False
+        if len(chunk.nouns) > 1 and chunk.nouns[0].low in self._grammar.words("things", "helping"):
+            # It brings help, and may come.
             return False
         place, is_state = chunk.end, False
         passing = self._grammar.words("sides", "passing")

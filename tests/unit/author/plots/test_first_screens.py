@@ -96,6 +96,14 @@ def test_a_noun_fits_its_slot(case: dict[str, Any]) -> None:
     assert case["unfit"] not in phrase.bare
 
 
+@pytest.mark.parametrize("case", CASES["filled"], ids=lambda case: str(case["why"]))
+def test_a_slot_has_the_words_of_the_text(case: dict[str, Any]) -> None:
+    phrase = slots_of(read_text(case["text"]))[case["slot"]]
+    assert isinstance(phrase, NounPhrase)
+    assert phrase.definite == case["phrase"]
+    assert parse_definite(phrase.definite, phrase.language).definite == phrase.definite
+
+
 @pytest.mark.parametrize("case", SITUATIONS, ids=name)
 def test_the_situation_is_the_text_without_the_goal(case: dict[str, Any]) -> None:
     reading = read_text(case["text"])
