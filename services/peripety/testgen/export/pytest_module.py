@@ -66,6 +66,7 @@ def list_names(texts: Iterable[str], used: Collection[str] = ()) -> list[str]:
 
 _WORTHLESS_CODES = frozenset({"STUB", "TAUTOLOGY"})
 _SKIPPED_STATUSES = frozenset({TestStatus.UNSTABLE, TestStatus.NOT_EXECUTABLE})
+_USUAL_MEMBERS = frozenset({"arguments", "exit_code", "expected_output"})
 _MAX_REASON_LENGTH = 2_000
 _MAX_XFAIL_LENGTH = 300
 _ENGINE_TEMPLATE = """\
@@ -131,11 +132,15 @@ class _WrittenTest:
 
     def comments(self) -> Iterator[str]:
         """Yield comments about the test."""
-        yield from comment_lines(f"{self.test.test_id}: {self.test.reasoning}".removesuffix(": "))
-        if self.test.source:
-            yield from comment_lines(f"Source: {self.test.source}")
-        elif self.test.body is not None:
-            yield "# It describes what the subject does today."
+        is_described = self.test.body is not None and not self.test.source
+        if is_described and not self.test.reasoning:
+            yield from comment_lines(f"{self.test.test_id}: it describes what the subject does today.")
+        else:
+            yield from comment_lines(f"{self.test.test_id}: {self.test.reasoning}".removesuffix(": "))
+            if self.test.source:
+                yield from comment_lines(f"Source: {self.test.source}")
+            elif is_described:
+                yield "# It describes what the subject does today."
         if self.outcome is not None and self.outcome.status is TestStatus.FAILED:
             yield from comment_lines(f"It failed in the run: {self.outcome.observed}")
 
@@ -326,7 +331,8 @@ def _group_titles(groups: list[list[_WrittenTest]]) -> list[str]:
             titles.append(name if name.startswith(category) else f"{category}_{name}")
             continue
         known = first_members.setdefault(category, first.members)
-        titles.append("_".join([category, *(one for one in first.members if one not in known)]))
+        own = (one for one in first.members if one not in known and one not in _USUAL_MEMBERS)
+        titles.append("_".join([category, *own]))
     return titles
 
 

@@ -25,11 +25,12 @@ from peripety.testgen.export import pytest_module, reports
 from peripety.testgen.subject_source import PolicyDocument, ScenarioDocument
 from peripety.testgen.subjects.http_service.document import DEFAULT_PORT
 from peripety.testgen.subjects.subject import SubjectKind
+from peripety.testgen.types import TestStatus
 
 if TYPE_CHECKING:
     from peripety.testgen.store import RunRecord
     from peripety.testgen.subject_source import ResolvedSubject
-    from peripety.testgen.types import CaseVerdict, TestCase, TestGenOrder, TestStatus
+    from peripety.testgen.types import CaseVerdict, TestCase, TestGenOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,24 @@ class ExportedSuite:
         """Return True if a test counts."""
         outcome = self.outcomes.get(test.test_id)
         return outcome is not None and outcome.counts
+
+    def is_redundant(self, test: TestCase) -> bool:
+        """Return True for a baseline test of a command that describes its behaviour today, and adds nothing.
+
+        Without a measurement, none is.
+        """
+        outcome = self.outcomes.get(test.test_id)
+        is_command = self.tested is not None and self.tested.kind is SubjectKind.COMMAND
+        is_described = is_command and test.is_combinatorial and not test.source
+        is_measured = any(one.counts for one in self.outcomes.values())
+        return (
+            is_described
+            and is_measured
+            and outcome is not None
+            and outcome.status is TestStatus.PASSED
+            and not outcome.counts
+            and not outcome.findings
+        )
 
 
 def to_exported_suite(run: RunRecord) -> ExportedSuite:
@@ -277,6 +296,8 @@ def render(
     Raises:
         InvalidArgumentError: the module to extend cannot be read.
     """
+    if test_format is TestFormat.PYTEST:
+        suite = replace(suite, tests=tuple(test for test in suite.tests if not suite.is_redundant(test)))
     if counting_only:
         suite = replace(suite, tests=tuple(test for test in suite.tests if suite.counts(test)))
     if test_format is TestFormat.PYTEST:

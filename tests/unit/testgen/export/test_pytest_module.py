@@ -203,6 +203,19 @@ def test_only_tests_that_count_are_written_where_that_is_asked_for(tmp_path: Pat
     assert [line for line in text.splitlines() if line.startswith("def")] == ["def test_allowed_one():"]
 
 
+def test_baseline_tests_of_a_command_that_add_nothing_are_left_out(tmp_path: Path) -> None:
+    tests = [
+        replace(command_case(name, [name], "x"), is_combinatorial=name != "written", source=source)
+        for name, source in {"new": "", "same": "", "cited": "README, line 1", "written": ""}.items()
+    ]
+    outcomes = {test.test_id: outcome(counts=test.test_id == "new") for test in tests}
+    suite = command_suite(tmp_path, *tests, outcomes=outcomes)
+    assert re.findall(r'id="(\w+)"', written(suite, tmp_path).read_text()) == ["new", "cited", "written"]
+    assert len(json.loads(b"".join(render(suite, TestFormat.JSON).parts))["tests"]) == len(tests)
+    unmeasured = command_suite(tmp_path, *tests, outcomes={one: outcome(counts=False) for one in outcomes})
+    assert written(unmeasured, tmp_path).read_text().count("pytest.param(") == len(tests)
+
+
 def test_the_subject_is_found_beside_the_module(tmp_path: Path) -> None:
     program = tmp_path / "a" / "program"
     program.mkdir(parents=True)

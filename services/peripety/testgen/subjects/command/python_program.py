@@ -227,6 +227,7 @@ class SurveyedCall:
         lines: the executed lines by the key of the file.
         features: numbers for facts about the run; see `survey`.
         patterns: the regular expressions that it used: key of the file, line, expression.
+        accident: the class of the exception that ended it, if no `raise` statement raised it; or empty.
     """
 
     exit_code: int | None
@@ -234,6 +235,7 @@ class SurveyedCall:
     lines: Mapping[str, frozenset[int]]
     features: frozenset[int]
     patterns: tuple[tuple[str, int, str], ...] = ()
+    accident: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,6 +449,7 @@ class PythonProgram:
                 {key: frozenset(lines) for key, lines in result.get("lines", {}).items()},
                 frozenset(result.get("features", ())),
                 tuple((key, line, pattern) for key, line, pattern in result.get("patterns", ())),
+                result.get("accident", ""),
             )
             for result in results
         ]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.errors import FailedPreconditionError, Finding, InvalidArgumentError
 from peripety.testgen.subjects.command.baseline.script_tests import ScriptTests
-from peripety.testgen.subjects.command.baseline.tests import ProgramTests, command_test
+from peripety.testgen.subjects.command.baseline.tests import DEFECT_ERRORS, ProgramTests, command_test
 from peripety.testgen.subjects.command.javascript_program import (
     INSTRUMENTER_MISSING,
     JAVASCRIPT_PROBE,
@@ -172,7 +172,13 @@ _USUAL_CALLS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("help", ("--help",), "boundary"),
     ("unknown_option", ("--no-such-option",), "boundary"),
 )
-_DESCRIPTION = "describes the current behaviour of the command"
+_MAX_EXPECTED_CHARACTERS = 4_000
+_MAX_EXPECTED_LINE = 500
+"""Nobody reads a longer line in a test."""
+
+_UNREADABLE_PATTERN = re.compile(r"[^\n\t\r\x1b\x20-\x7e\x80-\uffff\U00010000-\U0010ffff]|\ufffd")
+_TRACEBACK_SIGN = "Traceback (most recent call last):"
+_FRAME_PATTERN = re.compile(r'^  File "[^\n]*", line \d+, in [^\n]*\n(?:    ([^\n]*)\n)?', re.MULTILINE)
 _SURVEY_SECONDS = 24.0
 """Time for trying calls, in seconds; about half of the time that baseline tests have by default."""
 
@@ -479,8 +485,9 @@ class CommandSubject:
     def _described(self, draft: DraftTest) -> Iterator[DraftTest]:
         """Yield a test with the current behaviour as its expectation.
 
-        None is yielded if the command does not end, or if the output has an address in memory. An output with
-        facts about this machine is not expected.
+        None is yielded if the command does not end, for an exception that is a defect of the program, or if
+        the output has an address in memory or is no readable text. An output with facts about this machine,
+        or one that is too long to read, is not expected.
         """
         output = self._run_command(draft.body or {})
         if output.exit_code == -signal.SIGKILL:
@@ -488,12 +495,21 @@ class CommandSubject:
         shown = output.stdout.decode(errors="replace")
         if output.exit_code is None or output.start_error or _ADDRESS_PATTERN.search(shown):
             return
+        if _UNREADABLE_PATTERN.search(shown) or _is_defect(output):
+            return
+        is_long = len(shown) > _MAX_EXPECTED_CHARACTERS or (
+            max(map(len, shown.splitlines()), default=0) > _MAX_EXPECTED_LINE
+        )
+        is_of_machine = any(fact in shown for fact in _machine_facts())
+        is_call = bool((draft.body or {}).get("call"))
+        if (is_long or is_of_machine) and is_call:
+            return
         yield replace(
             draft,
-            expected_output=None if any(fact in shown for fact in _machine_facts()) else shown,
-            reasoning=_DESCRIPTION,
+            expected_output=None if is_long or is_of_machine else shown,
             confidence=1.0,
-            body={**(draft.body or {}), "exit_code": output.exit_code},
+            # What a call prints tells if it has raised an exception.
+            body={**(draft.body or {}), "exit_code": None if is_call else output.exit_code},
         )
 
     def _input_of(self, body: Mapping[str, Any]) -> ProgramInput:
@@ -548,6 +564,16 @@ class CommandSubject:
         """Return the lines that a run executes by file; None if they cannot be determined."""
         program = self._measured
         return None if program is None else program.executed_lines(self._input_of(body))
+
+
+def _is_defect(output: ProcessOutput) -> bool:
+    """Return True if a Python program ended with an exception that it does not intend, and does not raise."""
+    _, sign, traceback = output.stderr.decode(errors="replace").rpartition(_TRACEBACK_SIGN)
+    frames = [*_FRAME_PATTERN.finditer(traceback)] if sign and output.exit_code == 1 else []
+    if not frames or (frames[-1][1] or "").startswith("raise"):
+        return False
+    last = traceback[frames[-1].end() :].strip().split("\n")
+    return any(line.partition(":")[0].strip() in DEFECT_ERRORS for line in last)
 
 
 @cache

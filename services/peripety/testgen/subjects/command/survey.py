@@ -21,6 +21,7 @@ import importlib
 import importlib.machinery
 import importlib.util
 import json
+import linecache
 import operator
 import os
 import re
@@ -414,6 +415,17 @@ def _run_calls(descriptor: int, job: Any) -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
+def _accident_of(error: BaseException) -> str:
+    """Return the class of an exception that no `raise` statement raises; empty for a raised one."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return ""
+    line = linecache.getline(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
+    return "" if line.lstrip().startswith("raise") else type(error).__name__
+
+
 def _used_seconds() -> float:
     """Return the processor time of this process and of the ended ones, in seconds."""
     return sum(os.times()[:4])
@@ -425,13 +437,16 @@ def _run_call(job: Any, call: Any, facts: str) -> None:
     _facts.clear()
     _patterns.clear()
     code: Any = 1
+    error: BaseException | None = None
     try:
         probe.run_program({**job, "call": call.get("call")}, call["arguments"])
         code = 0
     except SystemExit as end:
         code = end.code
-    except BaseException:  # noqa: BLE001, S110 - the interpreter would end with this code, too
-        pass
+        # The exception of a call ends its process.
+        error = end.__context__ if call.get("call") else None
+    except BaseException as raised:  # noqa: BLE001 - the interpreter would end with this code, too
+        error = raised
     with suppress(BaseException):
         sys.stdout.flush()
     lines: dict[str, list[int]] = {}
@@ -444,7 +459,7 @@ def _run_call(job: Any, call: Any, facts: str) -> None:
     }
     with suppress(OSError), open(facts, "w", encoding="ascii") as file:
         used = {"lines": lines, "features": [*counted | _facts], "patterns": [*_patterns]}
-        file.write(json.dumps(used))
+        file.write(json.dumps(used | ({} if error is None else {"accident": _accident_of(error)})))
     os._exit((code or 0) & 0xFF if code is None or isinstance(code, int) else 1)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from peripety.errors import InvalidArgumentError
 from peripety.testgen.export.suite import ExportedCommand, ExportedSubject, TestFormat, render
+from peripety.testgen.subjects.command.baseline.function_tests import _simpler_codes
 from peripety.testgen.subjects.command.function import FunctionSubject
 from peripety.testgen.subjects.command.python_mutants import PythonModule
 from peripety.testgen.subjects.subject import SubjectKind
@@ -163,6 +164,35 @@ def test_tests_of_a_class_call_its_methods_on_a_new_object(directory: Path) -> N
     assert "ValueError: is negative" in observed.values()
     assert {"True", "False"} <= {*observed.values()}
     assert any(shown.endswith(").area") for shown in observed)
+
+
+@pytest.mark.slow(reason="surveys a function")
+def test_values_are_the_simplest_that_show_the_same_and_no_text_of_the_interpreter_is_expected(
+    directory: Path,
+) -> None:
+    (directory / "marks" / "limits.py").write_text(
+        "def level(value: int, text: str) -> str:\n"
+        "    if value > 4321:\n"
+        "        raise ValueError('too much')\n"
+        "    return f'{int(text)}' if text.startswith('n') else 'none'\n"
+    )
+    drafts = [*FunctionSubject("marks.limits:level", working_directory=directory).baseline_tests()]
+    observed = {draft.name: draft for draft in drafts if not draft.source}
+    assert "level_4321_empty_text" in observed  # a limit stays
+    raised = [draft for name, draft in observed.items() if name.endswith("_raises_value_error")]
+    assert {draft.expected_output for draft in raised} == {"ValueError: too much\n"}
+    assert all((draft.body or {})["exit_code"] is None for draft in observed.values())
+    assert all("''" in draft.input for draft in raised)
+
+
+def test_simpler_calls_have_one_simpler_constant_or_one_argument_less() -> None:
+    codes = [*_simpler_codes("import datetime\nf(-50, 'word', None)")]
+    assert codes[0] == "import datetime\nf(-50, 'word')"
+    assert "import datetime\nf(-1, 'word', None)" in codes
+    assert "import datetime\nf(-50, '', None)" in codes
+    assert all(code.startswith("import datetime\nf(") for code in codes)
+    assert not any("f(0" in code or "f(-0" in code for code in codes)
+    assert [*_simpler_codes("f(0).value")] == []
 
 
 @pytest.mark.slow(reason="surveys a function")

@@ -12,7 +12,7 @@ from peripety.errors import InvalidArgumentError
 from peripety.testgen.subjects.command.python_mutants import PythonModule, change_pattern
 from peripety.testgen.subjects.command.sandbox import MAX_PROGRAM_MUTANTS, order_mutants
 from peripety.testgen.subjects.command.subject import CommandSubject
-from peripety.testgen.types import TestCase, TestStatus
+from peripety.testgen.types import DraftTest, TestCase, TestStatus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -383,6 +383,37 @@ def test_a_baseline_test_expects_no_address_and_nothing_about_this_machine() -> 
     assert [*with_address.baseline_tests()] == []
     drafts = [*of_machine.baseline_tests()]
     assert [(one.expected_output, (one.body or {})["exit_code"]) for one in drafts] == [(None, 3)] * 3
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_expected"),
+    [
+        ("print(undefined)", False),
+        ("{}['key']", False),
+        ("None.strip()", False),
+        ("int('x')", True),
+        ("raise KeyError('key')", True),
+        ("print('\\0')", False),
+        ("import sys; sys.stdout.buffer.write(bytes([255]))", False),
+        ("print('\\x1b[1mtext\\x1b[0m')", True),
+    ],
+)
+def test_neither_a_defect_nor_an_unreadable_output_is_expected(
+    statement: str, is_expected: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "p.py").write_text(f"{statement}\n")
+    subject = CommandSubject([sys.executable, "-S", "p.py"], tmp_path)
+    draft = DraftTest("run", "[]", body={"arguments": [], "stdin": "", "exit_code": None})
+    assert bool([*subject._described(draft)]) is is_expected
+
+
+def test_an_output_that_nobody_reads_is_not_expected() -> None:
+    draft = DraftTest("run", "[]", body={"arguments": [], "stdin": "", "exit_code": None})
+    (described,) = shell("printf '%01000d' 0")._described(draft)
+    assert described.expected_output is None
+    assert (described.body or {})["exit_code"] == 0
+    (short,) = shell("printf '%0100d' 0")._described(draft)
+    assert short.expected_output == "0" * 100
 
 
 def test_mutants_leave_out_what_only_readers_and_type_checkers_read() -> None:

@@ -56,6 +56,8 @@ class DocumentedCall:
         expected: the printed result.
         citation: the place and the text of the example.
         is_error: True if the example raises an exception.
+        whole: the statements, with all those before them; None if these are the same.
+        is_incomplete: True if the statements leave out one before them whose effect is not known.
     """
 
     function: str
@@ -64,6 +66,8 @@ class DocumentedCall:
     expected: str
     citation: str
     is_error: bool = False
+    whole: PythonCall | None = None
+    is_incomplete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,8 @@ def iterate_documented_calls(modules: Mapping[str, PythonModule]) -> Iterator[Do
             continue
         for node, owner in _iterate_documented(ast.parse(module.text), ""):
             text = ast.get_docstring(node, clean=False)
-            if text:
+            is_private = re.search(r"(^|\.)_[^_]", owner) is not None
+            if text and not is_private:
                 start = node.body[0].lineno
                 yield from _iterate_examples(text, name, owner, f"{module.name}, line", start)
 
@@ -131,6 +136,8 @@ def _iterate_examples(text: str, module: str, owner: str, place: str, start: int
     except ValueError:
         return
     setup: list[str] = []
+    before: list[str] = []
+    is_incomplete = False
     for example in examples:
         source = example.source.strip()
         tree = _parse(source)
@@ -140,6 +147,11 @@ def _iterate_examples(text: str, module: str, owner: str, place: str, start: int
         if not wanted:
             if not isinstance(tree.body[0], ast.Expr):
                 setup.append(source)
+                before.append(source)
+            else:
+                silent = _silent_source(tree)
+                before += [silent] if silent else []
+                is_incomplete = True
             continue
         expected = _error_text(example.exc_msg) if example.exc_msg else wanted
         is_usable = not (
@@ -151,10 +163,38 @@ def _iterate_examples(text: str, module: str, owner: str, place: str, start: int
         if is_usable:
             line = start + example.lineno
             cited = f"{place} {line}: >>> {source} {expected}"[:_MAX_CITED]
-            code = "\n".join([*setup, source])
-            yield DocumentedCall(
-                owner, PythonCall(module, code), source, expected, cited, bool(example.exc_msg)
+            short, whole = (
+                PythonCall(module, "\n".join([*_import_once(one), source])) for one in (setup, before)
             )
+            yield DocumentedCall(
+                owner,
+                short,
+                source,
+                expected,
+                cited,
+                bool(example.exc_msg),
+                None if whole == short else whole,
+                is_incomplete,
+            )
+        silent = "" if example.exc_msg else _silent_source(tree)
+        before += [silent] if silent else []
+
+
+def _import_once(statements: Iterable[str]) -> Iterator[str]:
+    seen = set()
+    for statement in statements:
+        if statement not in seen or not statement.startswith(("import ", "from ")):
+            yield statement
+        seen.add(statement)
+
+
+def _silent_source(tree: ast.Module) -> str:
+    """Return a call as a statement that shows no value; empty for another expression, or one that prints."""
+    match tree.body:
+        case [ast.Expr(ast.Call(func) as call)] if not (isinstance(func, ast.Name) and func.id == "print"):
+            return f"_ = {ast.unparse(call)}"
+        case _:
+            return ""
 
 
 def _documented_result(example: doctest.Example) -> str:

@@ -8,7 +8,8 @@ what they show. Their arguments are drawn from the type hints, or they are const
 from __future__ import annotations
 
 import ast
-from dataclasses import asdict
+import re
+from dataclasses import asdict, replace
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,12 @@ from peripety.testgen.subjects.command.python_program import ProgramInput, Progr
 from peripety.testgen.types import DraftTest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from peripety.testgen.subjects.command.baseline.expectations import DocumentedCall
     from peripety.testgen.subjects.command.baseline.values import SourceValue
     from peripety.testgen.subjects.command.python_mutants import PythonModule
-    from peripety.testgen.subjects.command.python_program import PythonProgram
+    from peripety.testgen.subjects.command.python_program import PythonProgram, SurveyedCall
 
 
 _MAX_OBSERVED = 40
@@ -40,6 +41,13 @@ _MAX_CALLS_OF_MODULE = 1_200
 _MAX_CONSTANTS = 200
 _SURVEY_SECONDS = 8.0
 """Limit of the processor time for trying calls, in seconds."""
+
+_WORD_START_PATTERN = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_SIMPLIFY_SECONDS = 3.0
+"""Limit of the processor time of a round of simpler constants, in seconds."""
+
+_SIMPLIFY_ROUNDS = 2
+_MAX_SIMPLER = 12
 
 _WRONG_TYPE_ERRORS = (b"TypeError", b"AttributeError")
 
@@ -85,7 +93,7 @@ class FunctionTests:
         yield from (test for test, is_met in sourced if not is_met)
         met = (test for test, is_met in sourced if is_met)
         limit = max(_MAX_OBSERVED, min(_OBSERVED_OF_FUNCTION * len(self._functions), _MAX_OBSERVED_OF_MODULE))
-        rows = zip_longest(islice(self._observed_tests(), limit), met)
+        rows = zip_longest(self._observed_tests(limit), met)
         yield from (test for row in rows for test in row if test is not None)
 
     def _law_tests(self) -> Iterator[tuple[DraftTest, bool]]:
@@ -102,7 +110,7 @@ class FunctionTests:
     def _reaches_changes(self, call: PythonCall) -> bool:
         return self._program.reaches_changes(self._program.executed_lines(ProgramInput(call=call)))
 
-    def _observed_tests(self) -> Iterator[DraftTest]:
+    def _observed_tests(self, most: int) -> Iterator[DraftTest]:
         """Yield tests without an expectation, for calls that differ in what they show."""
         # They have tests with a source already, and show what others need not show again.
         documented = {example.call for example in self._documented}
@@ -111,18 +119,94 @@ class FunctionTests:
         calls = [*islice((pair for row in rows for pair in row if pair is not None), limit)]
         given = [ProgramInput(call=call) for _, call in calls]
         results = self._program.survey_calls(self._interface, given, _SURVEY_SECONDS)
-        candidates = [
-            CandidateCall(one, (function.name,), "", result)
+        pairs = [
+            (function, CandidateCall(one, (function.name,), "", result))
             for (function, _), one, result in zip(calls, given, results, strict=False)
-            if result.exit_code is not None
-            and self._program.reaches_changes(result.lines)
-            and (function.is_typed or not result.stdout.startswith(_WRONG_TYPE_ERRORS))
+            if function.accepts(result) and self._program.reaches_changes(result.lines)
         ]
-        for index in choose(candidates):
-            candidate = candidates[index]
-            call, failed = candidate.given.call, candidate.result is not None and candidate.result.exit_code
-            if call is not None and call not in documented:
-                yield _observed_call_test(call, "boundary" if failed else "correctness")
+        chosen = [*islice(choose([candidate for _, candidate in pairs]), most)]
+        for candidate in self._simplified([pairs[index] for index in chosen]):
+            call = candidate.given.call
+            if call is not None and call not in documented and candidate.result is not None:
+                yield _observed_call_test(call, candidate.result)
+
+    def _simplified(self, chosen: Sequence[tuple[_TestedFunction, CandidateCall]]) -> list[CandidateCall]:
+        """Return the calls with the simplest constants that show all that the calls before do not show."""
+        kept = [candidate for _, candidate in chosen]
+        needed: list[frozenset[int]] = []
+        shown: set[int] = set()
+        for one in kept:
+            own = frozenset() if one.result is None else one.result.features
+            needed.append(own - shown)
+            shown |= own
+        for _ in range(_SIMPLIFY_ROUNDS):
+            tried = {one.given for one in kept}
+            rows = [
+                (index, ProgramInput(call=PythonCall(call.module, code)))
+                for index, one in enumerate(kept)
+                for call in (one.given.call,)
+                if call is not None
+                for code in islice(_simpler_codes(call.code), _MAX_SIMPLER)
+            ]
+            new = [*dict.fromkeys(given for _, given in rows if given not in tried)]
+            found = self._program.survey_calls(self._interface, new, _SIMPLIFY_SECONDS) if new else ()
+            results = dict(zip(new, found, strict=False))
+            before = [*kept]
+            for index, given in rows:
+                old, result = kept[index], results.get(given)
+                if old is not before[index] or given in tried or result is None or old.result is None:
+                    continue
+                is_same_kind = _kind_of_result(old.result) == _kind_of_result(result)
+                is_accepted = is_same_kind and chosen[index][0].accepts(result)
+                if is_accepted and needed[index] <= result.features:
+                    kept[index] = replace(old, given=given, result=result)
+                    tried.add(given)
+            if kept == before:
+                break
+        return kept
+
+
+def _kind_of_result(result: SurveyedCall) -> tuple[int | None, bytes]:
+    """Return the exit code, and the class of an exception."""
+    return result.exit_code, result.stdout.partition(b":")[0] if result.exit_code else b""
+
+
+def _simpler_codes(code: str) -> Iterator[str]:
+    """Yield a call with one of its constants in a simpler form, or without its last argument."""
+    *imports, shown = code.split("\n")
+    try:
+        tree = ast.parse(shown, mode="eval")
+    except SyntaxError:
+        return
+    call = tree.body
+    if isinstance(call, ast.Call) and call.args and not call.keywords:
+        *call.args, last = call.args
+        yield "\n".join([*imports, ast.unparse(tree)])
+        call.args.append(last)
+    signed = {id(node.operand) for node in ast.walk(tree) if isinstance(node, ast.UnaryOp)}
+    for node in [*ast.walk(tree)]:
+        match node:
+            case ast.Constant(bool() | None) | ast.Constant(bytes()):
+                continue
+            case ast.Constant(int() | float() | str() as value):
+                for simpler in _simpler_values(value, is_signed=id(node) in signed):
+                    node.value = simpler
+                    yield "\n".join([*imports, ast.unparse(tree)])
+                node.value = value
+
+
+def _simpler_values(value: float | str, *, is_signed: bool) -> Iterator[float | str]:
+    """Yield the simpler values, the simplest first."""
+    if isinstance(value, str):
+        others: list[Any] = ["", "a", value[: len(value) // 2], value[len(value) // 2 :]]
+        yield from dict.fromkeys(one for one in others if len(one) < len(value))
+        return
+    numbers: list[float] = [1, 2, 10] if is_signed else [0, 1, 2, 3, 10, 100, 1000]
+    if isinstance(value, float):
+        numbers = [*map(float, numbers), 0.5, 1.5]
+    shorter = round(value, -(len(str(abs(int(value)))) - 1))
+    known = [one for one in [*numbers, shorter] if abs(one) < abs(value) and len(str(one)) <= len(str(value))]
+    yield from dict.fromkeys(known)
 
 
 class _TestedFunction:
@@ -160,6 +244,12 @@ class _TestedFunction:
             for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
         )
 
+    def accepts(self, result: SurveyedCall) -> bool:
+        """Return True for a result that a test may expect: not the text of an error of the interpreter."""
+        if result.exit_code is None or result.accident:
+            return False
+        return self.is_typed or not result.stdout.startswith(_WRONG_TYPE_ERRORS)
+
     def uses_lines(self, lines: Mapping[str, frozenset[int]]) -> bool:
         """Return True if it uses one of the lines of its file, or if all lines are in other files."""
         own = lines.get(self._key)
@@ -194,7 +284,7 @@ class _TestedFunction:
                     yield f"{ast.unparse(call.func)}({', '.join(parts)})"
 
 
-def _observed_call_test(call: PythonCall, category: str) -> DraftTest:
+def _observed_call_test(call: PythonCall, result: SurveyedCall) -> DraftTest:
     """Return a test of a call without an expectation."""
     shown = call.code.rpartition("\n")[2]
     body: dict[str, Any] = {
@@ -203,7 +293,12 @@ def _observed_call_test(call: PythonCall, category: str) -> DraftTest:
         "exit_code": None,
         "call": {"module": call.module, "code": call.code},
     }
-    return DraftTest(to_name(shown), f"{call.module}: {shown}", None, "", 1.0, body, category)
+    name = to_name(shown)
+    if result.exit_code:
+        error = result.stdout.decode(errors="replace").partition(":")[0].strip()
+        name += f"_raises_{to_name(_WORD_START_PATTERN.sub(' ', error))}"
+    category = "boundary" if result.exit_code else "correctness"
+    return DraftTest(name, f"{call.module}: {shown}", None, "", 1.0, body, category)
 
 
 def _to_constant(value: SourceValue) -> str | int | float:

@@ -10,6 +10,7 @@ import ast
 import json
 import re
 from collections import defaultdict
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any
@@ -44,10 +45,23 @@ _MAX_SURVEYED_LAWS = 160
 _MAX_OBSERVED = 192
 # The example does not run in its module alone.
 _UNRELATED_PATTERN = re.compile(
-    r"(Name|Import|ModuleNotFound|Syntax|Attribute)Error"
+    r"(Name|Import|ModuleNotFound|Syntax|Attribute|FileNotFound|NotADirectory|Permission|Connection|Timeout)Error"
+    r"|(socket\.)?gaierror|URLError"
     r"|TypeError: .*\(\) (missing|takes|got an unexpected) ",
 )
-_MAX_NAME_CHARACTERS = 40
+_FILE_PATTERN = re.compile(r"[\w./~-]*\w\.[A-Za-z]\w{0,4}")
+_MAX_NAME_CHARACTERS = 60
+_MAX_NAME_OF_INPUT = 24
+_EMPTY_NAMES = {"''": "empty_text", '""': "empty_text", "[]": "empty_list", "{}": "empty_dict"}
+_EMPTY_PATTERN = re.compile(r"(?<![\w'\"])(?:''|\"\"|\[\]|\{\})(?!['\"])")
+_NEGATIVE_PATTERN = re.compile(r"(?<![\w)\]'\"-])-(?=\.?\d)")
+
+
+DEFECT_ERRORS = frozenset(
+    {"AssertionError", "AttributeError", "IndexError", "KeyError", "NameError", "RecursionError", "TypeError",
+     "UnboundLocalError"}
+)  # fmt: skip
+"""Exceptions that no program intends, if they are not raised by a statement: no test expects them."""
 
 
 class ProgramTests:
@@ -76,13 +90,22 @@ class ProgramTests:
     def __iter__(self) -> Iterator[DraftTest]:
         """Yield all tests, the most important ones first."""
         yield from (test for test, is_met in self.sourced if not is_met)
-        for command in self._commands:
+        for command in self._runnable_commands():
             if not self._program.is_limited or self._reaches_changes(command):
                 yield command_test(command)
         observed = islice(self._observed_tests(), _MAX_OBSERVED)
         met = (test for test, is_met in self.sourced if is_met)
         rows = zip_longest(observed, observed, met)
         yield from (test for row in rows for test in row if test is not None)
+
+    def _runnable_commands(self) -> Iterator[DocumentedCommand]:
+        """Yield the commands of READMEs that do not fail for a file that only their author has."""
+        given = [ProgramInput(command.arguments) for command in self._commands]
+        results = self._program.survey_calls(self._interface, given, self._seconds / 8) if given else []
+        for command, result in zip_longest(self._commands, results):
+            named = (word for word in command.arguments if _FILE_PATTERN.fullmatch(word))
+            if result is None or result.exit_code == 0 or all(name in self._files for name in named):
+                yield command
 
     def _reaches_changes(self, command: DocumentedCommand) -> bool:
         lines = self._program.executed_lines(ProgramInput(command.arguments))
@@ -106,7 +129,12 @@ class ProgramTests:
             _documented_arguments(forms, self._documented, arguments),
             lambda given: self._program.survey_calls(self._interface, given, self._seconds / 4),
         )
-        candidates = [one for one in calls.find() if one.depends_on_changes(self._program)]
+        candidates = [
+            one
+            for one in calls.find()
+            if one.depends_on_changes(self._program)
+            and (one.result is None or one.result.accident not in DEFECT_ERRORS)
+        ]
         yield from (observed_test(candidates[index]) for index in choose(candidates))
 
 
@@ -127,15 +155,35 @@ class ProgramExamples:
     def documented_tests(self, documented: Sequence[DocumentedCall]) -> Iterator[tuple[DraftTest, bool]]:
         """Yield the tests of examples that run in their modules."""
         kept: list[tuple[DraftTest, bool]] = []
-        for example, result in zip(documented, self._survey(documented), strict=False):
+        for example, result in self._survey_examples(documented):
             shown = result.stdout.decode(errors="replace").rstrip()
-            is_met = shown == example.expected.rstrip()
+            is_met = _is_met(example, result)
             is_unrelated = not is_met and _UNRELATED_PATTERN.match(shown) is not None
             is_limited_out = not self._program.reaches_changes(result.lines)
             if result.exit_code is not None and not is_unrelated and not is_limited_out:
                 test = call_test(example.function, example, example.shown, example.expected, "correctness")
                 kept.append((test, is_met))
         yield from _balanced(kept, _MAX_DOCUMENTED)
+
+    def _survey_examples(
+        self, documented: Sequence[DocumentedCall]
+    ) -> Iterator[tuple[DocumentedCall, SurveyedCall]]:
+        """Yield the examples with their results, after all statements before them if only so they are met."""
+        found = [*zip(documented, self._survey(documented), strict=False)]
+        longer = {
+            example: replace(example, call=example.whole)
+            for example, result in found
+            if example.whole is not None and not _is_met(example, result)
+        }
+        results = dict(zip(longer, self._survey([*longer.values()]), strict=False))
+        for example, result in found:
+            other = results.get(example)
+            if other is None:
+                yield example, result
+            elif other.exit_code is not None and (_is_met(example, other) or example.is_incomplete):
+                yield longer[example], other
+            elif not example.is_incomplete:
+                yield example, result
 
     def law_tests(self, laws: Sequence[LawCall]) -> Iterator[tuple[DraftTest, bool]]:
         """Yield the tests of laws that hold for most values."""
@@ -156,6 +204,10 @@ class ProgramExamples:
     def _survey(self, calls: Sequence[DocumentedCall | LawCall]) -> list[SurveyedCall]:
         given = [ProgramInput(call=one.call) for one in calls]
         return self._program.survey_calls(self._interface, given, self._seconds) if given else []
+
+
+def _is_met(example: DocumentedCall, result: SurveyedCall) -> bool:
+    return result.stdout.decode(errors="replace").rstrip() == example.expected.rstrip()
 
 
 def _balanced(tests: Sequence[tuple[DraftTest, bool]], limit: int) -> Iterator[tuple[DraftTest, bool]]:
@@ -188,8 +240,9 @@ def call_test(
         "exit_code": None,
         "call": {"module": example.call.module, "code": example.call.code},
     }
+    last = name.rpartition(".")[2]
     return DraftTest(
-        to_name(f"{name} {shown}"),
+        to_name(shown if last in shown else f"{last} {shown}"),
         f"{example.call.module}: {shown}",
         expected,
         "the program does what its source requires",
@@ -235,14 +288,25 @@ def observed_test(candidate: CandidateCall) -> DraftTest:
         shown += f" with the file {name}: {content.decode()!r}"
     if given.stdin:
         shown += f" with the input {given.stdin.decode()!r}"
-    name = to_name(" ".join(given.arguments))
+    name = to_name(" ".join(given.arguments)) if given.arguments else ""
+    if given.stdin:
+        name += f"_input_{to_name(given.stdin.decode())[:_MAX_NAME_OF_INPUT]}"
+    if failed and candidate.result is not None:
+        name += f"_exit_code_{candidate.result.exit_code}"
+    name = name.strip("_") or "no_arguments"
     return DraftTest(name, shown, None, "", 1.0, body, "boundary" if failed else "correctness")
 
 
 def to_name(text: str) -> str:
-    """Return a short name in lower_snake_case."""
-    words = "".join(letter if letter.isalnum() else " " for letter in text).split()
-    return "_".join(words)[:_MAX_NAME_CHARACTERS].lower() or "empty"
+    """Return a short name in lower_snake_case, with words for empty values and negative numbers."""
+    told = _EMPTY_PATTERN.sub(lambda found: f" {_EMPTY_NAMES[found[0]]} ", text)
+    told = _NEGATIVE_PATTERN.sub(" minus ", told)
+    words = "".join(letter if letter.isalnum() else " " for letter in told).split()
+    name = "_".join(words).lower()
+    if len(name) > _MAX_NAME_CHARACTERS:
+        # A name ends with a whole word.
+        name = name[: _MAX_NAME_CHARACTERS + 1].rpartition("_")[0] or name[:_MAX_NAME_CHARACTERS]
+    return name or "empty"
 
 
 def _documented_arguments(

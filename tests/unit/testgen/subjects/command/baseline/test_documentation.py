@@ -98,3 +98,26 @@ def test_commands_in_a_readme_have_the_output_below_them() -> None:
 def test_a_comment_is_a_result_if_it_says_so(example: str, expected: str | None) -> None:
     found = [call.expected for call in iterate_readme_calls(example, "tool")]
     assert found == ([] if expected is None else [expected])
+
+
+def test_an_example_knows_the_calls_before_it_that_show_nothing() -> None:
+    text = (
+        ">>> import io\n>>> text = io.StringIO()\n>>> write(text)\n>>> text.tell()\n3\n"
+        ">>> import io\n>>> print(text.read())\n\n>>> text.getvalue()\n'abc'\n"
+    )
+    first, second = iterate_readme_calls(text, "tool")
+    start = "import io\ntext = io.StringIO()"
+    assert first.call.code == f"{start}\ntext.tell()"
+    assert first.whole is not None
+    assert first.whole.code == f"{start}\n_ = write(text)\ntext.tell()"
+    assert first.is_incomplete
+    assert second.whole is not None
+    assert second.whole.code == f"{start}\n_ = write(text)\n_ = text.tell()\ntext.getvalue()"
+    (alone,) = iterate_readme_calls(">>> size(1)\n'1 B'\n", "tool")
+    assert (alone.whole, alone.is_incomplete) == (None, False)
+
+
+def test_examples_of_private_functions_are_left_out() -> None:
+    source = 'def {0}():\n    """\n    >>> {0}()\n    1\n    """\n    return 1\n'
+    assert calls_of(source.format("_size")) == []
+    assert len(calls_of(source.format("size"))) == 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.testgen.subjects.command.baseline.tests import ProgramTests
+from peripety.testgen.subjects.command.baseline.tests import ProgramTests, to_name
 from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.types import TestCase, TestStatus
 
@@ -88,3 +88,60 @@ def test_a_call_of_a_function_is_run_measured_and_killed_like_the_command(tmp_pa
     )
     assert "TypeError" in subject.run(wrong).observed
     assert subject.same_input(test.body or {}) != subject.same_input(wrong.body or {})
+
+
+STREAM = '''\
+"""Write texts to streams."""
+
+
+def put(stream, text):
+    """Write a text.
+
+    >>> import io
+    >>> stream = io.StringIO()
+    >>> put(stream, "ab")
+    >>> stream.getvalue()
+    'ab'
+    >>> stream.truncate(0)
+    0
+    >>> stream.getvalue()
+    ''
+    >>> open("no_such_file.txt").read()
+    'ab'
+    """
+    stream.write(text)
+'''
+
+
+@pytest.mark.slow(reason="surveys a program")
+def test_examples_that_need_a_call_before_them_or_a_missing_file_are_no_findings(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("import sys\n\nimport streams\n\nstreams.put(sys.stdout, 'x')\n")
+    (tmp_path / "streams.py").write_text(STREAM)
+    (tmp_path / "README.md").write_text("    $ p.py no_such_file.txt\n    ab\n")
+    subject = CommandSubject([sys.executable, "-S", "p.py"], tmp_path)
+    assert subject._program is not None
+    tests = ProgramTests(subject._program, (), 8)
+    examples = [draft for draft, is_met in tests.sourced if is_met]
+    assert [draft.expected_output for draft in examples if draft.source.startswith("streams")] == [
+        "'ab'",
+        "0",
+        "''",
+    ]
+    assert all(is_met for _, is_met in tests.sourced)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("grade(-1)", "grade_minus_1"),
+        ("join([], '')", "join_empty_list_empty_text"),
+        ("2001-02-03", "2001_02_03"),
+        ("--wrap 3-4", "wrap_3_4"),
+        ("f('x[]')", "f_x"),
+        ("", "empty"),
+        ("word " * 20, "word_" * 11 + "word"),
+        ("x" * 80, "x" * 60),
+    ],
+)
+def test_names_have_words_for_signs_and_empty_values_and_end_with_a_word(text: str, name: str) -> None:
+    assert to_name(text) == name
