@@ -214,6 +214,13 @@ def export(
         bool,
         typer.Option("--counting-only", help="Leave out tests that are unstable, unsound or redundant."),
     ] = False,
+    with_redundant: Annotated[
+        bool,
+        typer.Option(
+            "--with-redundant",
+            help="For pytest: also write the baseline tests of a command that add nothing.",
+        ),
+    ] = False,
     server: Server = None,
 ) -> None:
     """Export the tests of a run: pytest, JSON, JUnit, SARIF or Markdown.
@@ -227,5 +234,6 @@ def export(
         run_id=run_id,
         format=_select_format(out, format_.value if format_ else None, append=append),
         counting_only=counting_only,
+        with_redundant=with_redundant,
     )
     asyncio.run(_export_to(request, server, out, append=append))

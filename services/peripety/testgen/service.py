@@ -193,6 +193,7 @@ def _render_file(run: RunRecord, request: pb.ExportTestsRequest) -> RenderedSuit
         to_exported_suite(run),
         _FORMATS[request.format],
         counting_only=request.counting_only,
+        with_redundant=request.with_redundant,
         directory=request.directory,
         append_to=request.append_to,
     )

@@ -295,6 +295,9 @@ def test_tests_are_written_to_a_file_by_its_name(server: str, script: Script, tm
     printed = run(server, "export", "run_1", "--format", "json", "--counting-only")
     assert printed.stdout == "one two"
     assert script.requests[-1].counting_only
+    assert not script.requests[-1].with_redundant
+    run(server, "export", "run_1", "-o", str(tmp_path / "a.py"), "--with-redundant")
+    assert script.requests[-1].with_redundant
     assert run(server, "export", "run_1").exit_code == 2
 
 

@@ -914,6 +914,10 @@ pub struct ExportTestsRequest {
     /// relative to itself. Empty to name it by its absolute path.
     #[prost(string, tag = "5")]
     pub directory: ::prost::alloc::string::String,
+    /// If true, a pytest module also has the baseline tests of a command that describe its behaviour today and neither
+    /// cover a line nor detect a mutant that the tests before them do not. Other formats always have them.
+    #[prost(bool, tag = "6")]
+    pub with_redundant: bool,
 }
 /// A part of a file.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

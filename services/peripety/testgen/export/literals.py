@@ -26,14 +26,21 @@ def to_text_literal(text: str) -> str:
 def to_literal(value: Any, indent: int, width: int) -> str:
     """Return a literal, on one line if it fits, or else with its parts on separate lines.
 
+    The parts of a text are its lines.
+
     Args:
         value: a value of JSON, or a tuple.
         indent: spaces before the lines that follow the first one.
         width: the longest line.
     """
     line = _to_line(value)
-    if len(line) <= width - indent or not value or not isinstance(value, dict | list | tuple):
+    if len(line) <= width - indent or not value or not isinstance(value, dict | list | tuple | str):
         return line
+    if isinstance(value, str):
+        lines = value.split("\n")
+        rows = [f"{one}\n" for one in lines[:-1]] + [one for one in lines[-1:] if one]
+        inner = "".join(f"{' ' * (indent + 4)}{to_text_literal(row)}\n" for row in rows)
+        return line if len(rows) == 1 else f"(\n{inner}{' ' * indent})"
     if isinstance(value, dict):
         parts = [
             f"{to_text_literal(key)}: {to_literal(part, indent + 4, width)}" for key, part in value.items()

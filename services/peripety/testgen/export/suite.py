@@ -281,6 +281,7 @@ def render(
     test_format: TestFormat,
     *,
     counting_only: bool = False,
+    with_redundant: bool = False,
     directory: str = "",
     append_to: bytes = b"",
 ) -> RenderedSuite:
@@ -290,13 +291,14 @@ def render(
         suite: the run and its tests.
         test_format: the format.
         counting_only: True to leave out tests that do not count.
+        with_redundant: True for a pytest module with the tests that `ExportedSuite.is_redundant` leaves out.
         directory: the absolute path of the directory of the file; empty if it is not known.
         append_to: a pytest module to which the tests are added; empty for a new file.
 
     Raises:
         InvalidArgumentError: the module to extend cannot be read.
     """
-    if test_format is TestFormat.PYTEST:
+    if test_format is TestFormat.PYTEST and not with_redundant:
         suite = replace(suite, tests=tuple(test for test in suite.tests if not suite.is_redundant(test)))
     if counting_only:
         suite = replace(suite, tests=tuple(test for test in suite.tests if suite.counts(test)))

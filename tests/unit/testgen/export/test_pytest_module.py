@@ -212,6 +212,8 @@ def test_baseline_tests_of_a_command_that_add_nothing_are_left_out(tmp_path: Pat
     suite = command_suite(tmp_path, *tests, outcomes=outcomes)
     assert re.findall(r'id="(\w+)"', written(suite, tmp_path).read_text()) == ["new", "cited", "written"]
     assert len(json.loads(b"".join(render(suite, TestFormat.JSON).parts))["tests"]) == len(tests)
+    whole = b"".join(render(suite, TestFormat.PYTEST, with_redundant=True).parts).decode()
+    assert whole.count("pytest.param(") == len(tests)
     unmeasured = command_suite(tmp_path, *tests, outcomes={one: outcome(counts=False) for one in outcomes})
     assert written(unmeasured, tmp_path).read_text().count("pytest.param(") == len(tests)
 
@@ -289,6 +291,17 @@ def test_a_value_stands_on_one_line_where_it_fits() -> None:
     assert '      "second": {"a": [1, 2]}' in lines
     assert len(lines) == 11
     assert max(map(len, lines)) < 100
+
+
+def test_a_long_text_has_one_literal_for_each_line() -> None:
+    text = "first line\nsecond 'line'\n\nlast"
+    shown = to_literal(text, 4, 30)
+    assert shown == (
+        '(\n        "first line\\n"\n        "second \'line\'\\n"\n        "\\n"\n        "last"\n    )'
+    )
+    assert ast.literal_eval(shown) == text
+    assert to_literal("a" * 50, 4, 30) == '"' + "a" * 50 + '"'
+    assert to_literal(["a" * 20 + "\n" + "b" * 20, 1], 0, 30).count("\n") == 6
 
 
 def test_names_are_valid_and_each_another_one() -> None:

@@ -4105,7 +4105,10 @@ type ExportTestsRequest struct {
 	AppendTo []byte `protobuf:"bytes,4,opt,name=append_to,json=appendTo,proto3" json:"append_to,omitempty"`
 	// Absolute path of the directory in which the file will be. A pytest module then names the directory of a command
 	// relative to itself. Empty to name it by its absolute path.
-	Directory     string `protobuf:"bytes,5,opt,name=directory,proto3" json:"directory,omitempty"`
+	Directory string `protobuf:"bytes,5,opt,name=directory,proto3" json:"directory,omitempty"`
+	// If true, a pytest module also has the baseline tests of a command that describe its behaviour today and neither
+	// cover a line nor detect a mutant that the tests before them do not. Other formats always have them.
+	WithRedundant bool `protobuf:"varint,6,opt,name=with_redundant,json=withRedundant,proto3" json:"with_redundant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4173,6 +4176,13 @@ func (x *ExportTestsRequest) GetDirectory() string {
 		return x.Directory
 	}
 	return ""
+}
+
+func (x *ExportTestsRequest) GetWithRedundant() bool {
+	if x != nil {
+		return x.WithRedundant
+	}
+	return false
 }
 
 // A part of a file.
@@ -4930,13 +4940,14 @@ const file_peripety_api_testgen_v1_testgen_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\x17\n" +
-	"\x15DeleteTestRunResponse\"\xc8\x01\n" +
+	"\x15DeleteTestRunResponse\"\xef\x01\n" +
 	"\x12ExportTestsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12;\n" +
 	"\x06format\x18\x02 \x01(\x0e2#.peripety.api.testgen.v1.TestFormatR\x06format\x12#\n" +
 	"\rcounting_only\x18\x03 \x01(\bR\fcountingOnly\x12\x1b\n" +
 	"\tappend_to\x18\x04 \x01(\fR\bappendTo\x12\x1c\n" +
-	"\tdirectory\x18\x05 \x01(\tR\tdirectory\"\x8d\x01\n" +
+	"\tdirectory\x18\x05 \x01(\tR\tdirectory\x12%\n" +
+	"\x0ewith_redundant\x18\x06 \x01(\bR\rwithRedundant\"\x8d\x01\n" +
 	"\x13ExportTestsResponse\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x14\n" +
 	"\x05chunk\x18\x02 \x01(\fR\x05chunk\x12#\n" +

@@ -174,7 +174,7 @@ _USUAL_CALLS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 )
 _MAX_EXPECTED_CHARACTERS = 4_000
 _MAX_EXPECTED_LINE = 500
-"""Nobody reads a longer line in a test."""
+"""Maximum length of a line that a test expects."""
 
 _UNREADABLE_PATTERN = re.compile(r"[^\n\t\r\x1b\x20-\x7e\x80-\uffff\U00010000-\U0010ffff]|\ufffd")
 _TRACEBACK_SIGN = "Traceback (most recent call last):"
@@ -486,8 +486,8 @@ class CommandSubject:
         """Yield a test with the current behaviour as its expectation.
 
         None is yielded if the command does not end, for an exception that is a defect of the program, or if
-        the output has an address in memory or is no readable text. An output with facts about this machine,
-        or one that is too long to read, is not expected.
+        the output has an address in memory, or bytes that are not text. An output with facts about this
+        machine, or one that is too long to read, is not expected.
         """
         output = self._run_command(draft.body or {})
         if output.exit_code == -signal.SIGKILL:
@@ -508,7 +508,7 @@ class CommandSubject:
             draft,
             expected_output=None if is_long or is_of_machine else shown,
             confidence=1.0,
-            # What a call prints tells if it has raised an exception.
+            # The output of a call shows its exception.
             body={**(draft.body or {}), "exit_code": None if is_call else output.exit_code},
         )
 

@@ -2357,6 +2357,7 @@ class ExportTestsRequest(_message.Message):
     COUNTING_ONLY_FIELD_NUMBER: _builtins.int
     APPEND_TO_FIELD_NUMBER: _builtins.int
     DIRECTORY_FIELD_NUMBER: _builtins.int
+    WITH_REDUNDANT_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Required. The run."""
     format: Global___TestFormat.ValueType
@@ -2371,6 +2372,10 @@ class ExportTestsRequest(_message.Message):
     """Absolute path of the directory in which the file will be. A pytest module then names the directory of a command
     relative to itself. Empty to name it by its absolute path.
     """
+    with_redundant: _builtins.bool
+    """If true, a pytest module also has the baseline tests of a command that describe its behaviour today and neither
+    cover a line nor detect a mutant that the tests before them do not. Other formats always have them.
+    """
     def __init__(
         self,
         *,
@@ -2379,10 +2384,11 @@ class ExportTestsRequest(_message.Message):
         counting_only: _builtins.bool = ...,
         append_to: _builtins.bytes = ...,
         directory: _builtins.str = ...,
+        with_redundant: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["append_to", b"append_to", "counting_only", b"counting_only", "directory", b"directory", "format", b"format", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["append_to", b"append_to", "counting_only", b"counting_only", "directory", b"directory", "format", b"format", "run_id", b"run_id", "with_redundant", b"with_redundant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
