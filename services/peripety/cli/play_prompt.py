@@ -213,6 +213,9 @@ class PlayPrompt:
         self._view.note(self._words.say("forked", copy=copy, how=how))
 
     async def _odds(self, game: Game) -> None:
+        if game.is_over:
+            self._view.note(self._words.say("over"))
+            return
         self._view.odds(await game.forecast(_FORECAST_RUNS))
 
     async def _save(self, game: Game) -> None:

@@ -192,8 +192,9 @@ async def test_help_names_every_command(typed: list[str]) -> None:
 
 
 async def test_after_the_end_only_commands_are_carried_out(typed: list[str]) -> None:
-    typed += ["1", "some words", "undo"]
+    typed += ["1", "some words", "odds", "undo"]
     played = Played(status=LOST)
     assert await played.choose() is None
-    assert played.text.count("The story is over.") == 3
+    assert played.text.count("The story is over.") == 4
+    assert "25%" not in played.text
     assert played.game.calls == [("rewind", 4)]
