@@ -56,6 +56,7 @@ _REQUEST_LEAD = re.compile(
     r"(?:(?:write|make|create|tell|generate|give)(?: me| us)?|i(?: want|\u2019d like|'d like)(?: to play)?)"
     r" an? (?:[\w-]+ ){0,2}?(?:story|game|scenario|adventure|tale)|(?:something|an? (?:story|game|scenario)))"
     r" (?:where|in which|about|with)\s+"
+    r"|^an? (?:[\w-]+ ){0,2}?(?:story|game|mystery|adventure|tale): "
     r"|^(?:por favor,? )?(?:escr\u00edbeme|escribe|hazme|haz|cr\u00e9ame|crea|quiero) una? "
     r"(?:historia|juego|aventura|cuento) (?:sobre|con|donde|en (?:el|la) que|de)\s+"
     r"|^(?:bitte )?(?:schreib\w*|mach\w*|erstell\w*|ich (?:will|m\u00f6chte))(?: mir)?(?: bitte)? eine?n? "

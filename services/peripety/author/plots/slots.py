@@ -14,7 +14,7 @@ from peripety.author.plots.addressing import (
     replace_words,
     turn_third_person,
 )
-from peripety.author.plots.cast import PERSONAL, assign_people, group_phrase, is_few, is_marked
+from peripety.author.plots.cast import PERSONAL, assign_people, is_few, is_marked, own_phrase
 from peripety.author.plots.elements import list_elements
 from peripety.author.plots.noun_phrases import (
     LONGEST_PHRASE,
@@ -50,7 +50,7 @@ _PLAYER = {
 """Sentences about who the player is, with the words after the verb."""
 _OWN_OBJECT = re.compile(
     r"^(\w+(?: \w+)?) you\b(?: all| both)?"
-    r"(?=$| (?:alive|safe|together|home|out|through|to|across|over|going|fed|warm))"
+    r"(?=$| (?:alive|safe|together|home|out|through|to|across|over|off|away|back|going|fed|warm))"
 )
 _LONGEST_TEXT = 700
 _SHORTEST_TITLE = 6
@@ -118,6 +118,8 @@ _THEIRS = {
     "de": r"\b(?:sein|ihr)\w*",
 }
 """Marks of a thing of another person."""
+_WHEN = {"en": r"\b(?:before|after|until|by|at|during)\b"}
+"""Words before a time."""
 _LEFT_OPEN = {
     "es": ("o", "y", "de", "del", "a", "en", "con", "que", "por", "para", "la", "el"),
     "de": ("und", "oder", "zu", "mit"),
@@ -184,7 +186,7 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         )
     else:
         put("supply", ())
-    foes = [*_list_foes(reading)] if texts.get("danger_may_be_person") and not quotes else []
+    foes = [*_list_foes(reading, common)] if texts.get("danger_may_be_person") and not quotes else []
     dangers = [build_phrase(danger, reading.language) for danger in _list_dangers(reading)]
     # A wish neither follows a way nor guards a thing.
     unfit = texts.get("danger_is_person") or texts.get("object_is_place")
@@ -276,7 +278,12 @@ def choose_supply(reading: Reading) -> Phrase | None:
         is_single = not (supply.is_plural or supply.is_mass) and is_marked(supply.head, reading, marks)
         if supply.head in measured or not is_single or _is_lasting(supply, reading):
             return supply
-    used = (one for one in reading.others if one.sense in _CONSUMED and one.is_mass)
+    # A meal may name a time: "before supper".
+    used = (
+        one
+        for one in reading.others
+        if one.sense in _CONSUMED and one.is_mass and not is_marked(one.head, reading, _WHEN)
+    )
     return next((one for one in used if one.belongs != "other" and one.head not in heads), None)
 
 
@@ -353,12 +360,11 @@ def _is_kept_safe(danger: Phrase, reading: Reading) -> bool:
     return goal.verb in grammar.words("goals", "lasting") and not is_fought
 
 
-def _list_foes(reading: Reading) -> Iterator[NounPhrase | None]:
+def _list_foes(reading: Reading, common: Mapping[str, Any]) -> Iterator[NounPhrase | None]:
     """Yield the phrases of the persons and groups who are against the player."""
     for person in reading.people:
         if person.side == AGAINST:
-            build = group_phrase if person.is_group else person_phrase
-            yield build(person, reading.language)
+            yield own_phrase(person, reading, common)
 
 
 def _list_places(reading: Reading) -> Iterator[Phrase]:

@@ -1,7 +1,7 @@
 """Gender and plural of Spanish and German nouns.
 
 The tables are lexemes of Wikidata (CC0); `docs/build_nouns.py` builds them. A German compound has the gender
-and the plural of the longest known noun at its end.
+and the plural of the longest known noun at its end, and an unknown noun those of a compound with it.
 """
 
 from __future__ import annotations
@@ -44,6 +44,15 @@ def _find(noun: str, table: Mapping[str, object], code: str) -> str:
     return next((end for end in ends if end in table), "")
 
 
+@cache
+def _find_compound(noun: str, code: str) -> str:
+    """Return the shortest German noun of a table that ends with a noun that is in none; empty without one."""
+    if code != "de":
+        return ""
+    longer = (one for one in _load_nouns(code) if len(one) > len(noun) and one.endswith(noun.lower()))
+    return min(longer, key=lambda one: (len(one), one), default="")
+
+
 def find_gender(noun: str, code: str, shown: str = "") -> str:
     """Return the gender of a singular noun: "m", "f" or "n".
 
@@ -57,6 +66,8 @@ def find_gender(noun: str, code: str, shown: str = "") -> str:
         return nouns[known][0]
     if shown:
         return shown
+    if found := _find_compound(noun, code):
+        return nouns[found][0]
     if noun.lower().endswith(dict(_FEMININE)[code]):
         return "f"
     return "n" if code == "de" and noun.lower().endswith(_NEUTER) else "m"
@@ -65,8 +76,10 @@ def find_gender(noun: str, code: str, shown: str = "") -> str:
 def find_plural(noun: str, code: str) -> str:
     """Return the plural of a singular noun."""
     nouns = _load_nouns(code)
-    known = _find(noun, nouns, code)
+    known = _find(noun, nouns, code) or _find_compound(noun, code)
     if known and (plural := nouns[known][1]):
+        if len(known) > len(noun):
+            return plural[len(known) - len(noun) :].capitalize()
         start = noun[: len(noun) - len(known)]
         return start + plural.lower() if start else plural
     if code == "de":

@@ -59,6 +59,7 @@ PATTERNS = (
 
 
 _SITES = ("artifact", "object", "location")
+_TOWARDS = frozenset({"to"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +222,16 @@ def _order_places(
         return [*places]
     starts = grammar.words("things", "off")
     ordered = sorted(places, key=lambda chunk: chunk.before is not None and chunk.before.low in starts)
-    if way.goal.object is not None or way.goal.verb not in grammar.words("goals", "carrying"):
+    if way.goal.object is not None:
+        ends = (
+            chunk
+            for chunk in chunks
+            if way.place < chunk.start < way.end and chunk.before is not None and chunk.before.low in _TOWARDS
+        )
+        led = (one for one in ends if one.definite in ("det", "poss") and one.has_class(*_SITES, "group"))
+        last = next((one for one in led if not one.is_first_class("person", "time")), None)
+        return ordered if last is None or last in ordered else [last, *ordered]
+    if way.goal.verb not in grammar.words("goals", "carrying"):
         return ordered
     ends = (chunk for chunk in chunks if way.place < chunk.start and chunk.end == way.end)
     last = next((chunk for chunk in ends if chunk.is_after("prep", "to") and chunk.has_class(*_SITES)), None)

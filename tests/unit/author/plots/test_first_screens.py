@@ -15,6 +15,7 @@ from peripety.author.plots.particulars import find_situation, list_details, list
 from peripety.author.plots.plot import PLAIN, load_texts
 from peripety.author.plots.slots import collect_slots
 from peripety.author.spec_author import author_from_text
+from peripety.author.text_analysis.noun_forms import find_gender, find_plural
 from peripety.author.text_analysis.reading import Reading, read_text
 from support.author_plots import scenario_of
 from support.repo.repository import ROOT
@@ -166,6 +167,11 @@ def test_clauses_that_stay_true_are_facts_of_the_prose() -> None:
     slots = collect_slots(reading, load_texts("reach"))
     phrases = {name: slot for name, slot in slots.items() if not isinstance(slot, str)}
     assert list_facts(reading, phrases) == ["the zorel smells hot", "the mirel has a fever"]
+
+
+@pytest.mark.parametrize(("noun", "gender", "plural"), CASES["german"])
+def test_an_unknown_german_noun_has_the_forms_of_a_compound(noun: str, gender: str, plural: str) -> None:
+    assert (find_gender(noun, "de"), find_plural(noun, "de")) == (gender, plural)
 
 
 def test_a_clock_without_a_unit_counts_turns() -> None:
