@@ -226,16 +226,18 @@ class MeasuredSuite:
         missing = {target.path for one, target in self._targets.items() if one not in self._covered}
         return tuple(mutant for mutant in self.survivors if mutant.target not in missing)
 
-    def widen(self, has_time: Callable[[], bool]) -> Sequence[str]:
+    def widen(self, has_time: Callable[[], bool], *, is_idle: bool = False) -> Sequence[str]:
         """Measure further mutants while few survive at covered places; return the ids of tests killing them.
 
         Tests that kill the most mutants are run first.
 
         Args:
             has_time: False after the time limit. The next call continues with the same mutants.
+            is_idle: True if the last tests reached nothing new: then survivors may be too hard to kill, and
+                further mutants are measured once, however many survive.
         """
         changed: dict[str, None] = {}
-        while self._is_mutated and len(self.reached_survivors) < _ENOUGH_SURVIVORS:
+        while self._is_mutated and (is_idle or len(self.reached_survivors) < _ENOUGH_SURVIVORS):
             if self._further is None:
                 found = self._subject.further_mutants(len(self._mutants), _FURTHER_MUTANTS)
                 self._further = _FurtherMutants(found)
@@ -248,6 +250,7 @@ class MeasuredSuite:
             self._further = None
             if not further.mutants:
                 break
+            is_idle = False
             self._mutants |= {one.mutant_id: one for one in further.mutants}
             for test_id, killed in further.kills.items():
                 if killed:

@@ -80,19 +80,21 @@ class RunEvaluation:
         """Measure all tests that were run."""
         return QualityMeasured(await self._worker.run(lambda: self._measured_suite.quality))
 
-    async def widen(self, seconds: float) -> list[GenerationEvent]:
+    async def widen(self, seconds: float, *, is_idle: bool = False) -> list[GenerationEvent]:
         """Measure further mutants while few survive; return the changed results of tests.
 
         Args:
             seconds: the limit of the time for it, about.
+            is_idle: True if the last tests reached nothing new.
         """
-        return await self._worker.run(self._widen, seconds)
+        return await self._worker.run(self._widen, seconds, is_idle)
 
-    def _widen(self, seconds: float) -> list[GenerationEvent]:
+    def _widen(self, seconds: float, is_idle: bool) -> list[GenerationEvent]:  # noqa: FBT001 - for the worker
         until = time.monotonic() + seconds
+        suite = self._measured_suite
         return [
             self._make_test_ran(test_id)
-            for test_id in self._measured_suite.widen(lambda: time.monotonic() < until)
+            for test_id in suite.widen(lambda: time.monotonic() < until, is_idle=is_idle)
         ]
 
     async def find_gaps(self) -> SuiteGaps:

@@ -43,6 +43,7 @@ from peripety.testgen.run.steps import (
     FinishRun,
     ReflectOnCategories,
     RunRounds,
+    is_idle,
     make_stats,
     needs_refinement,
     next_step,
@@ -308,7 +309,9 @@ class GenerationRunner:
             await self._record(*await self._within_time(self._evaluation.evaluate(test)))
         if self._is_authored and self._limit is None:
             seconds = self._budget.seconds_left * _WIDENING_SHARE
-            await self._record(*await self._within_time(self._evaluation.widen(seconds)))
+            await self._record(
+                *await self._within_time(self._evaluation.widen(seconds, is_idle=is_idle(self._state)))
+            )
         await self._record(await self._within_time(self._evaluation.measure()))
 
     async def _reflect(self, categories: Iterable[str | None]) -> None:

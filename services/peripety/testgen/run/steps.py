@@ -107,6 +107,12 @@ def expects_gain(state: GenerationState) -> bool | None:
     return _gain_of_round(state, left) / (1 + idle) >= _MIN_EXPECTED_GAIN
 
 
+def is_idle(state: GenerationState) -> bool:
+    """Return True if the tests of the last round have reached no mutant and no target first."""
+    rounds = [*state.tests_by_round.values()]
+    return bool(rounds) and not _count_new(state, [test.test_id for test in rounds[-1]])
+
+
 def _gain_of_round(state: GenerationState, left: int) -> float:
     """Return the number of mutants and targets that another round is expected to reach first."""
     vectors = [_reached_ids(state, test.test_id) for test in state.model_tests]

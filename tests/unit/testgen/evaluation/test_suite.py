@@ -247,6 +247,18 @@ def test_survivors_in_places_that_no_test_covers_do_not_keep_further_mutants_awa
     assert "unbounded" in {mutant.mutant_id for mutant in suite.reached_survivors}
 
 
+def test_after_tests_that_reach_nothing_new_further_mutants_are_measured_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(suite_module, "_ENOUGH_SURVIVORS", 2)
+    suite = Suite(Deep())
+    suite.see(toy_test("t1", 1, 0, 1))
+    assert not suite.widen(lambda: True)
+    assert suite.widen(lambda: True, is_idle=True) == ["t1"]
+    assert [len(suite.survivors), suite.quality.mutation and suite.quality.mutation.killed] == [4, 1]
+    assert not suite.widen(lambda: True)
+
+
 def test_without_time_no_further_mutant_counts() -> None:
     suite = Suite(Deep())
     suite.see(toy_test("t1", 1, 2, 3))
