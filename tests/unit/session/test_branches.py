@@ -60,6 +60,32 @@ async def play(game: Table, session_id: str, *actions: str, turns: int = 1) -> N
         await game.take(turn_for(await game.store.get_session(session_id), *actions))
 
 
+DEALT = document(
+    spec_version="1.1",
+    state={"a": 1, "hidden": {"x": "one"}},
+    deal=[{"id": "x", "path": "state.hidden.x", "values": ["one", "two"]}],
+    loss_conditions=[
+        {"id": "late", "when": {">": [{"var": "turn"}, 1]}},
+        {"id": "out", "when": {"<": [{"var": "state.a"}, 0]}},
+    ],
+    epilogues={"late": {"deal": "x", "texts": {"one": "text one", "two": "text two"}}},
+)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_fork_has_the_epilogue_of_its_own_ending(database_url: str, seed: int) -> None:
+    async with table(database_url, DEALT) as game:
+        made = await game.sessions.create(NewSession(new_id(), "scenario", seed=seed))
+        await play(game, made.session.session_id, turns=2)
+        ended = (await game.store.get_session(made.session.session_id)).status
+        assert (ended.condition, (ended.epilogue or "")[:5]) == ("late", "text ")
+        at_the_end = (await forked(game.sessions, made.session.session_id, 2)).session
+        before = (await forked(game.sessions, made.session.session_id, 1)).session
+        assert (at_the_end.status, before.status.epilogue) == (ended, None)
+        await play(game, before.session_id)
+        assert (await game.store.get_session(before.session_id)).status == ended
+
+
 async def compared(game: Table, other: str, **more: object) -> BranchComparison:
     return await game.sessions.branches.compare(
         CompareRequest(**{"session_id": game.session_id, "other_session_id": other, **more}),  # type: ignore[arg-type]
