@@ -310,12 +310,10 @@ class ClaimChecker:
         if is_question(told) or self._repeats_record(told):
             return []
         parsed, found = self._apply_rules(told, sentence, before)
-        certain = {one.kind for one in found if one.is_certain}
         weighed = [*self._weigher.check(parsed, sentence, found)]
         if self._presence.is_visit(parsed):
-            weighed = [one for one in weighed if one.kind != "presence"]
-        found += [one for one in weighed if one.kind not in certain]
-        return list(dict.fromkeys(found))
+            weighed = [one for one in weighed if one.kind != "presence" or one in found]
+        return list(dict.fromkeys(weighed))
 
     def find_candidates(self, narrative: str) -> tuple[list[ClaimCandidate], bool]:
         """Return the facts that a narration may contradict, and True if a rule is certain.

@@ -37,29 +37,31 @@ from support.session.claims import (
 from support.session.sessions import outcome, played, scene_of
 
 CAUGHT, FALSE_ALARMS = 0.85, 0.01
-CAUGHT_PARAPHRASES = 0.9
+# The least weights of what rules find let 2 of 136 more pass than before, for fewer false alarms.
+CAUGHT_PARAPHRASES = 0.88
 # By the author of the last changes, before them: similes, speech, negation, memories and what only might be.
 COUNTER_FALSE_ALARMS = 0.0
 # Of the narrations of whole turns, by the author of the checks, before their false alarms were read 3.6 %.
 HONEST_ALARMS = 0.0
 # Of ten narrators, by the author of the last changes. Before them 45.3 % were caught. Of 381 ordinary true
 # turns 1.8 % were withheld when they were new, and of 427 true sentences that look like claims 8 %.
-CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.675, 0.0
-CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.52, 0.0
+CAUGHT_NARRATORS, NARRATORS_FALSE_ALARMS = 0.62, 0.0
+CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.485, 0.0
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
-CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.405, 0.012
-# By further authors: false and true sentences, or whole honest turns. The sealed ones were never read.
+CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.37, 0.007
+# By further authors: false and true sentences, or whole honest turns. The sealed ones were never read. Since
+# rules need a least weight, fewer contradictions are caught, and half as many honest turns are withheld.
 CAUGHT_MORE = {
-    "first": ((1, 2), 0.43, 0.006),
-    "situations of others": ((5, 6, 7, 8), 0.58, 0.003),
-    "own situations": ((11, 12, 13), 0.535, 0.0),
-    "sealed": (SEALED_NARRATORS, 0.455, 0.014),
-    "honest turns": ((15, 16, 19, 20, 21), 0.0, 0.045),
-    "sealed turns": (SEALED_TURNS, 0.0, 0.077),
+    "first": ((1, 2), 0.355, 0.0),
+    "situations of others": ((5, 6, 7, 8), 0.54, 0.003),
+    "own situations": ((11, 12, 13), 0.49, 0.0),
+    "sealed": (SEALED_NARRATORS, 0.405, 0.01),
+    "honest turns": ((15, 16, *range(19, 28), 29, 30, 32, 33), 0.0, 0.014),
+    "sealed turns": (SEALED_TURNS, 0.0, 0.041),
 }
 # By the author of the checks, before the checks were changed. The false alarms of the sealed half were read
 # later.
-CAUGHT_TUNING, TUNING_FALSE_ALARMS = 0.73, 0.0
+CAUGHT_TUNING, TUNING_FALSE_ALARMS = 0.71, 0.0
 CAUGHT_SEALED, SEALED_FALSE_ALARMS = 0.63, 0.007
 
 

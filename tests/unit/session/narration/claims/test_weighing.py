@@ -48,15 +48,14 @@ def test_few_signs_are_no_claim(prose: str) -> None:
 
 
 def test_each_kind_has_weights_a_constant_and_a_threshold() -> None:
-    weights, thresholds = _weights()
-    assert weights.keys() == thresholds.keys() == KINDS
-    for kind in KINDS:
-        assert weights[kind][""] < thresholds[kind], "a sentence without signs is no claim"
-        assert all(math.isfinite(weight) for weight in weights[kind].values())
+    assert _weights().keys() == KINDS
+    for known in _weights().values():
+        assert known.signs[""] < known.least, "a sentence without signs is no claim"
+        assert all(math.isfinite(weight) for weight in known.signs.values())
 
 
 def test_each_sign_of_the_packed_words_has_a_weight_in_some_kind() -> None:
-    signs = {sign for known in _weights()[0].values() for sign in known}
+    signs = {sign for known in _weights().values() for sign in known.signs}
     for name in _phrases():
         assert any(f"P{name}" in sign for sign in signs), name
     assert _topics()
