@@ -75,9 +75,6 @@ FLOOR_OF_SCRIPTS = "floor, npm"
 _FLOOR_SHARE = 2.0
 """Trying calls takes at most half of the time; the rest is for running the tests."""
 
-_AUTHOR_MUTANTS = 60
-"""Mutants of a run with an author, in place of 300: to know which test kills which takes long."""
-
 _COMPARED = 40
 """Number of tests whose lines are compared with those of coverage.py."""
 
@@ -182,8 +179,6 @@ class _ForkedSubject(Remembering):
 def measure_authors(program: Program, bugs: Sequence[Bug], seconds: float) -> Json:
     """Return the figures of runs with scripted authors, each with the tests without a model."""
     subject = program.original
-    own = program_of(subject)
-    subject.mutants = [*own.iterate_mutants(0, _AUTHOR_MUTANTS)]
     floor = _floor(subject, seconds)
     subject.baseline_tests = lambda: iter(floor)  # type: ignore[method-assign] # of the same seconds
     task = Task(program.name, program.task, subject, program.hidden)
