@@ -349,6 +349,18 @@ ENDING = document(
 )
 """A scenario that can be lost in a turn."""
 
+DEALT_ENDING = document(
+    spec_version="1.1",
+    state={"a": 1, "hidden": {"x": "one"}},
+    deal=[{"id": "x", "path": "state.hidden.x", "values": ["one", "two"]}],
+    loss_conditions=[
+        {"id": "late", "when": {">": [{"var": "turn"}, 1]}},
+        {"id": "out", "when": {"<": [{"var": "state.a"}, 0]}},
+    ],
+    epilogues={"late": {"deal": "x", "texts": {"one": "text one", "two": "text two"}}},
+)
+"""A scenario that is lost in its second turn, with an epilogue that depends on what was dealt."""
+
 
 async def forked(
     sessions: SessionManager,

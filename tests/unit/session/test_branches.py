@@ -16,6 +16,7 @@ from peripety.session.types import ForkOrigin, NewSession, SessionListing
 from support.engine.specs import action, document
 from support.gateway.fake_gateway import FakeGateway
 from support.session.sessions import (
+    DEALT_ENDING,
     ENDING,
     FATEFUL,
     OneScenario,
@@ -60,21 +61,9 @@ async def play(game: Table, session_id: str, *actions: str, turns: int = 1) -> N
         await game.take(turn_for(await game.store.get_session(session_id), *actions))
 
 
-DEALT = document(
-    spec_version="1.1",
-    state={"a": 1, "hidden": {"x": "one"}},
-    deal=[{"id": "x", "path": "state.hidden.x", "values": ["one", "two"]}],
-    loss_conditions=[
-        {"id": "late", "when": {">": [{"var": "turn"}, 1]}},
-        {"id": "out", "when": {"<": [{"var": "state.a"}, 0]}},
-    ],
-    epilogues={"late": {"deal": "x", "texts": {"one": "text one", "two": "text two"}}},
-)
-
-
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_fork_has_the_epilogue_of_its_own_ending(database_url: str, seed: int) -> None:
-    async with table(database_url, DEALT) as game:
+    async with table(database_url, DEALT_ENDING) as game:
         made = await game.sessions.create(NewSession(new_id(), "scenario", seed=seed))
         await play(game, made.session.session_id, turns=2)
         ended = (await game.store.get_session(made.session.session_id)).status

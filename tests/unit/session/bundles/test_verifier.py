@@ -23,6 +23,7 @@ from peripety.session.types import (
 from support.engine.specs import action, document, event
 from support.scenario.batches import certified_alone, contest
 from support.session.bundles import Plan, bundle_of, play, resealed, verdict_on, verified
+from support.session.sessions import DEALT_ENDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,18 +85,7 @@ def test_a_bundle_is_right_when_every_turn_comes_to_what_is_recorded() -> None:
 
 
 def test_a_bundle_has_the_epilogue_of_what_was_dealt_and_no_other() -> None:
-    program = engine.compile(
-        document(
-            spec_version="1.1",
-            state={"a": 1, "hidden": {"x": "one"}},
-            deal=[{"id": "x", "path": "state.hidden.x", "values": ["one", "two"]}],
-            loss_conditions=[
-                {"id": "late", "when": {">": [{"var": "turn"}, 1]}},
-                {"id": "out", "when": {"<": [{"var": "state.a"}, 0]}},
-            ],
-            epilogues={"late": {"deal": "x", "texts": {"one": "text one", "two": "text two"}}},
-        ),
-    )
+    program = engine.compile(DEALT_ENDING)
     for seed in range(4):
         dealt = program.new_state(seed).tree()["hidden"]["x"]
         bundle = bundle_of(play(program, [Plan(), Plan()], seed=seed))

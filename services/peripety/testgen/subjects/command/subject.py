@@ -114,6 +114,7 @@ _MAX_EXCERPT_CHARACTERS = 12_000
 _MAX_FUNCTION_LINES = 120
 """Functions with more lines are shown in part."""
 
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _LINES_AROUND = 12
 """Lines shown before and after a place outside of functions, or in a long one."""
 
@@ -338,7 +339,7 @@ class CommandSubject:
             name, _, line = path.removeprefix("/").rpartition("/")
             if name in modules and line.isdecimal():
                 parts[name, *_lines_around(modules[name].function_lines, int(line))] += 1
-        texts = {name: module.text.splitlines() for name, module in modules.items()}
+        texts = {name: _LINE_END.split(module.text) for name, module in modules.items()}
         left = _MAX_EXCERPT_CHARACTERS
         chosen: dict[str, set[int]] = {}
         for (name, first, last), _ in parts.most_common():

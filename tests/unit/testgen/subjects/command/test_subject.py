@@ -350,7 +350,13 @@ _PATTERN_RUNS = (("b", "False"), ("a", "False"), ("aa", "True"))
 
 
 def test_excerpts_are_the_functions_around_the_places_that_fit(tmp_path: Path) -> None:
-    lines = ["import sys", *(f"A{number} = {number}" for number in range(40)), "def f():", "    return 1", ""]
+    lines = [
+        "import sys\x0c",
+        *(f"A{number} = {number}" for number in range(40)),
+        "def f():",
+        "    return 1",
+        "",
+    ]
     long = ["def g():", *(f"    x{number} = '{'y' * 60}'" for number in range(150)), "    return 2"]
     (tmp_path / "p.py").write_text("\n".join([*lines, *long, "print(f())"]))
     subject = CommandSubject([sys.executable, "p.py"], tmp_path)
