@@ -34,7 +34,6 @@ async def test_no_kill_loses_a_turn_or_plays_it_twice(tmp_path: Path) -> None:
         await arena.survive(CLIENTS, POINTS, LIVES, MOMENTS)
         book = arena.book
         assert book.points.total() >= POINTS
-        assert book.points.keys() >= MOMENTS
         async with arena.serving() as (_, api):
             await book.check(api)
     _log.info("%d turns broken off: %s", book.points.total(), dict(book.points))
