@@ -86,8 +86,8 @@ def test_so_are_those_of_its_categories_and_of_its_refinement() -> None:
         f"{CONFIG.min_tests_per_category} to {CONFIG.target_tests_per_category} tests and"
         f" {CONFIG.max_rounds_per_category} rounds for each category,"
         f" {CONFIG.max_global_refinement_rounds} rounds of refinement,"
-        f" {CONFIG.min_total_tests} tests at least"
+        f" at least {CONFIG.min_total_tests} written tests"
     )
-    assert told == "2 to 5 tests and 3 rounds for each category, 2 rounds of refinement, 15 tests at least"
+    assert told == "2 to 5 tests and 3 rounds for each category, 2 rounds of refinement, at least 15 written tests"
     assert told in GUIDE
     assert f"when the assessment is below {CONFIG.min_comprehensiveness_score} of 10" in GUIDE
