@@ -88,6 +88,7 @@ def test_so_are_those_of_its_categories_and_of_its_refinement() -> None:
         f" {CONFIG.max_global_refinement_rounds} rounds of refinement,"
         f" at least {CONFIG.min_total_tests} written tests"
     )
-    assert told == "2 to 5 tests and 3 rounds for each category, 2 rounds of refinement, at least 15 written tests"
     assert told in GUIDE
+    wanted = "2 to 5 tests and 3 rounds for each category, 2 rounds of refinement, at least 15 written tests"
+    assert told == wanted
     assert f"when the assessment is below {CONFIG.min_comprehensiveness_score} of 10" in GUIDE
