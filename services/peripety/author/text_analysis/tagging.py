@@ -20,6 +20,8 @@ _AFTER_VERB = ("det", "poss", "player", "pron", "num")
 _BEFORE_NOUN = ("det", "poss", "num", "adj", "prep", "owner")
 _OBJECTS = ("us", "me", "him", "them", "her", "ones")
 _PLURALS = ("men", "women", "people", "police")
+_CLAIMING = ("verb.cognition", "verb.communication", "verb.stative")
+"""Classes of verbs whose object may be a clause: "prove the alpha is safe"."""
 _SHORT_FORMS = {"n't": "neg", "'ve": "have", "'ll": "modal", "'d": "modal"}
 
 
@@ -261,6 +263,8 @@ class _EnglishTagger:
         if self._form == "base":
             if right in _AFTER_VERB:
                 return "verb"
+            if self._noun and self._opens_subject():
+                return "noun"
             takes = right in ("prep", "adv", "neg", "wh") or (
                 self._right is not None and self._right.is_capitalized
             )
@@ -275,6 +279,45 @@ class _EnglishTagger:
             return "noun"
         modifies = self._adjective_rank < _NEVER or self._form == "ed"
         return "adj" if modifies and self._noun_follows() else self._best()
+
+    def _opens_subject(self) -> bool:
+        """Return True if the next nouns, without an article, are a subject: "repair robot wakes up".
+
+        A state right after the word shows a subject, too: "rent due on Monday".
+        """
+        classes = find_classes(self._verb)
+        if self._right is None or self._right_tag or classes[:1] in [(each,) for each in _CLAIMING]:
+            return False
+        if self._right.low in self._grammar.words("goals", "states"):
+            then = self._words[self._place + 2] if self._place + 2 < len(self._words) else None
+            return then is None or bool(then.tag)
+        until = self._grammar.words("times", "before")
+        for place in range(self._place + 2, len(self._words)):
+            word = self._words[place]
+            if word.tag in ("be", "have", "modal"):
+                return not word.low.endswith("ing")
+            if not word.tag and self._is_verb_of_one(place):
+                return True
+            if word.tag not in ("", "adv", "prep") or word.low in until:
+                return False
+        return False
+
+    def _is_verb_of_one(self, place: int) -> bool:
+        """Return True if a word that is not tagged yet is a verb of one person, and not a plural."""
+        low = self._words[place].low
+        lemma = find_lemmas(low, "en")[-1]
+        classes = find_classes(lemma)
+        if not low.endswith("s") or lemma == low or not classes or not self._is_mostly_verb(lemma):
+            return False
+        then = self._words[place + 1] if place + 1 < len(self._words) else None
+        if all(name.startswith("verb") for name in classes):
+            return True
+        # A plural ends its phrase: "fix kitchen sinks".
+        particles = self._grammar.words("goals", "particles")
+        is_adjective = then is not None and find_classes(then.low)[:1] == ("adjective",)
+        return then is not None and (
+            then.low in particles or is_adjective or then.tag in (*_AFTER_VERB, "adv", "to")
+        )
 
     def _is_title(self) -> bool:
         """Return True for a noun of persons before the name of a subject, a title: "... Alpha is stuck"."""
