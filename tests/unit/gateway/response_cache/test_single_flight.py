@@ -324,7 +324,7 @@ async def test_nobody_sees_two_repairs(asking: Asking) -> None:
 
 async def test_a_caller_keeps_to_its_own_deadline_and_the_call_to_none(asking: Asking) -> None:
     async def hurried() -> list[GatewayEvent]:
-        call_context.begin_call(request_id=None, timeout=0.05)
+        call_context.begin_call(request_id=None, timeout=0.5)
         return await asking.ask()
 
     leader = asyncio.create_task(hurried())

@@ -256,7 +256,7 @@ async def test_no_call_is_made_once_the_tokens_are_used() -> None:
 
 
 async def test_the_time_of_an_order_ends_an_answer_that_does_not_come() -> None:
-    events, gateway = await generated([SILENCE], limits=GenerationLimits(budget=Budget(max_seconds=0.05)))
+    events, gateway = await generated([SILENCE], limits=GenerationLimits(budget=Budget(max_seconds=0.5)))
     last = events[-1]
     assert isinstance(last, SpecGenerationFailed)
     assert codes(last) == ["BUDGET_EXHAUSTED"]
