@@ -73,7 +73,7 @@ Horizon = Annotated[
         "--horizon",
         min=1,
         max=1_000,
-        help="Maximum turns of a game. [default: the horizon of the scenario]",
+        help="Maximum turns of a game. [default: the value of `horizon` in the specification]",
     ),
 ]
 MaxRuns = Annotated[

@@ -308,7 +308,8 @@ def compile_(
         bool,
         typer.Option(
             "--allow-partial",
-            help="Store a policy with sentences that rules express only in part. Their tools are closed.",
+            help="Store a policy with sentences that rules express only in part. Calls of the tools that"
+            " such a sentence is about are then denied, or wait for a person.",
         ),
     ] = False,
     model: Model = "",
@@ -333,9 +334,10 @@ def compile_(
 ) -> None:
     """Compile a written policy into rules and a test suite.
 
-    Stores both. Exit code 0 if every sentence is followed, and rules and suite agree. Exit code 1 otherwise:
-    the findings give the reasons, and nothing is stored. If only contested scenarios are left, --out is
-    written all the same. The work is a run; see `peripety generate`.
+    Stores both. Exit code 0 if rules express every word of every sentence, and decide every scenario of the
+    suite as it expects. Exit code 1 otherwise: the findings give the reasons, and nothing is stored. If the
+    only fault is scenarios that expect a refusal where the rules allow the call, --out is written, so that
+    you can decide. The work is a run; see `peripety generate`.
     """
     require_folder(out)
     order: pb.CompilePolicyRequest | str

@@ -218,8 +218,8 @@ def replay(
 ) -> None:
     """Decide the calls of a decision log again.
 
-    Shows those that the policy decides differently. The chain of the log is checked first. Exit code 0 if all
-    calls are decided alike, 1 otherwise.
+    Shows those that the policy decides differently. Exit code 0 if all calls are decided alike, 1 otherwise.
+    Exit code 2 if a line of the log was changed or removed: each line has the hash of the line before it.
     """
     rules = compile_policy(policy_document_path(policy).read_bytes())
     try:

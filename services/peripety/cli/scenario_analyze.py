@@ -362,7 +362,9 @@ def balance(
     file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
     target: Annotated[
         str,
-        typer.Option(metavar="LOW-HIGH", help="Target range of the loss rate in percent, such as 30-40."),
+        typer.Option(
+            metavar="LOW-HIGH", help="Share of games that the persona should lose, in percent, such as 30-40."
+        ),
     ],
     persona: Player = Persona.RANDOM,
     seed: Seed = None,
@@ -383,8 +385,9 @@ def balance(
 ) -> None:
     """Tune numbers of a specification to a loss rate.
 
-    Changes as few numbers as possible and no rules. Whole numbers stay whole if possible. Names what the
-    result would be refused for. Exit code 0 if it is balanced, 1 if the target is out of reach.
+    Changes as few numbers as possible and no rules. Whole numbers stay whole if possible. Exit code 0 if it
+    is balanced, 1 if the target is out of reach. Prints the errors, if any, for which `peripety compile`
+    would reject the result.
     """
     wanted = parse_target(target)
     options = DryRunOptions(persona.value, seed, max_runs or CONFIRMING_RUNS)

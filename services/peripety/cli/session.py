@@ -334,7 +334,13 @@ def compare(
 @commands.command()
 def ask(
     session_id: SessionId,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="Question in English.")],
+    question: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUESTION",
+            help="Question in English, or in the language of the scenario: Spanish, German or Chinese.",
+        ),
+    ],
     pov: Pov = "",
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as a line of JSON.")] = False,

@@ -248,7 +248,7 @@ def odds(
     runs: Annotated[int, typer.Option(min=1, max=100_000, help="Number of futures to simulate.")] = 1_000,
     horizon: Annotated[
         int,
-        typer.Option(min=0, max=1_000, help="Turns of a future; 0 for the rest of the horizon."),
+        typer.Option(min=0, max=1_000, help="Turns of a future; 0 for all turns that the scenario has left."),
     ] = 0,
     persona: Player = Persona.RANDOM,
     do: Annotated[

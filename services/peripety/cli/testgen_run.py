@@ -524,7 +524,7 @@ def generate(
     ] = None,
     target: Annotated[
         int | None,
-        typer.Option(min=1, max=MAX_COUNT, help="Number of tests at which the run stops. [default: 30]"),
+        typer.Option(min=1, max=MAX_COUNT, help="Stop when there are this many tests. [default: 30]"),
     ] = None,
     no_baseline: Annotated[
         bool,
