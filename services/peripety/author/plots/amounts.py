@@ -106,10 +106,10 @@ def read_clock(deadline: Deadline | None, least: int = 0) -> PlotClock:
     """Return the clock of a deadline: as many turns as divide it into whole units.
 
     Args:
-        deadline: the deadline; a night without an amount is played in half hours.
+        deadline: the deadline; a night or an evening without an amount is played in half hours.
         least: the least number of units; 0 allows halves of a day or an hour.
     """
-    if deadline is not None and deadline.unit == "night" and deadline.amount <= 1:
+    if deadline is not None and deadline.unit in ("night", "evening") and deadline.amount <= 1:
         return PlotClock(unit="half_hour")
     if deadline is None or deadline.amount <= 0 or deadline.amount != int(deadline.amount):
         return PlotClock()

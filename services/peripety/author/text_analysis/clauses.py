@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from peripety.author.text_analysis.phrases import Goal, Person, find_chunk_at
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from peripety.author.text_analysis.words import Grammar, Word
 
 _DUTY, _WISH, _ORDER, _ALSO, _GERUND, _ACT, _MAY = 3.0, 3.0, 3.0, 2.0, 2.0, 1.0, 0.5
+TOLD = _ACT
+"""The trust in what the player does without a duty, a wish or an order."""
 _HAD = ("artifact", "possession", "communication", "object")
 """Classes of the things that "it" may mean."""
 _MOST_WORDS = 18
@@ -85,6 +87,37 @@ class ClauseReader:
             if word.tag == "player" and following.tag in ("verb", "noun") and following.lemma in owning:
                 self.role = Person("", owning[following.lemma])
                 return
+        opening = self._chunks[0] if self._chunks else None
+        if self._grammar.code == "en" and opening is not None and self._is_opening_role(opening):
+            self.set_role(opening)
+
+    def _is_opening_role(self, chunk: Chunk) -> bool:
+        """Return True for a person who opens a text about no one else as a fragment: "lone trucker, ..."."""
+        own, tables = self._grammar.pairs("perspective", "words"), self._grammar.words
+        if chunk.start or chunk.names or chunk.is_plural or not chunk.is_first_class("person"):
+            return False
+        if any(word.tag == "player" or (word.tag == "poss" and word.low in own) for word in self._words):
+            return False
+        states = tables("sides", "dead") | tables("goals", "states") | tables("things", "bad")
+        unfit = tables("people", "vague") | tables("sides", "dependents")
+        if chunk.head.lemma in unfit or any(word.low in states for word in chunk.adjectives):
+            return False
+        ahead = [word.low for word in self._words[chunk.end : chunk.end + 3]]
+        relative = ahead[:1] != [] and ahead[0] in tables("people", "who")
+        is_led = relative or (chunk.after is not None and chunk.after.tag == "prep")
+        if chunk.definite and not (is_led and self._words[0].low in tables("sides", "anyone")):
+            return False
+        is_other = chunk.is_first_class("person.foe") or chunk.head.lemma in tables("people", "others")
+        at_place = ahead[:1] != [] and ahead[0] in tables("things", "place") and ahead != ["on", "the", "run"]
+        return not (is_other and at_place) and (relative or not self._has_predicate())
+
+    def _has_predicate(self) -> bool:
+        """Return True if the first clause has a verb that is not a participle."""
+        clause = takewhile(lambda word: word.tag not in ("mark", "end"), self._words)
+        return any(
+            word.tag in _PREDICATES and not (word.tag == "verb" and word.low.endswith(("ed", "ing")))
+            for word in clause
+        )
 
     def _take_role(self, place: int, row: Sequence[str]) -> bool:
         if len(row) == 1 and not self._words[place].first:
@@ -325,6 +358,8 @@ class ClauseReader:
         return _ORDER if opens else _ALSO if also else 0
 
     def _trust_after_modal(self, left: int) -> float:
+        if self._words[left].low in self._grammar.words("goals", "unable"):
+            return 0
         weak = self._words[left].low in self._grammar.words("goals", "weak")
         personal = self._words[left].low in self._grammar.words("goals", "personal")
         return (_MAY if weak else _DUTY) if personal or self._is_player(left - 1) else 0
@@ -365,6 +400,12 @@ class ClauseReader:
     def _trust_led(self, left: int, word: Word, duty: frozenset[str]) -> float:
         """Return the trust in an infinitive after a time that the player has, or after a person to act."""
         chunk = find_chunk_at(self._chunks, left)
+        while chunk is not None and chunk.is_after("prep") and not self._is_time(chunk):
+            # Where the time is spent: "an evening alone in the house to ...".
+            before = find_chunk_at(self._chunks, self._skip_left(chunk.start - 2))
+            if before is None:
+                break
+            chunk = before
         if (
             chunk is not None
             and chunk.before is not None
@@ -588,10 +629,14 @@ class ClauseReader:
         return next(named, None) or next(iter(found), None)
 
     def _resolve_thing(self, place: int) -> Chunk | None:
-        """Return the thing of an earlier phrase that "it" means: the nearest one that can be had."""
+        """Return the thing of an earlier phrase that "it" means: the nearest one that can be had.
+
+        A place of a thing comes last: "a letter in the house".
+        """
         earlier = [chunk for chunk in self._chunks if chunk.end <= place and chunk is not self.role_chunk]
-        things = (chunk for chunk in reversed(earlier) if chunk.has_class(*_HAD) and not chunk.is_plural)
-        return next(things, None)
+        things = [chunk for chunk in reversed(earlier) if chunk.has_class(*_HAD) and not chunk.is_plural]
+        sites = self._grammar.words("things", "place")
+        return min(things, key=lambda one: one.before is not None and one.before.low in sites, default=None)
 
     def _write(self, place: int, end: int) -> str:
         """Return the words of a verb phrase, with the player in the second person."""

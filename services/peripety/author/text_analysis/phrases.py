@@ -224,7 +224,12 @@ class Chunk:
         first = [word for word in inner if word.start < self.head.start]
         last = [word for word in inner if word.start > self.head.start]
         gap = "" if self.head.text >= _FIRST_UNSPACED else " "
-        text = gap.join([*(word.low if word.tag != "name" else word.text for word in first), self.head.lemma])
+        text = gap.join(
+            [
+                *(word.text if word.tag == "name" or _is_origin(word) else word.low for word in first),
+                self.head.lemma,
+            ]
+        )
         text = gap.join([text, *(word.lemma for word in last)])
         return Phrase(
             text,
@@ -238,6 +243,11 @@ class Chunk:
             belongs=self.belongs,
             gender=self.gender,
         )
+
+
+def _is_origin(word: Word) -> bool:
+    """Return True for an adjective with a capital, such as one of a country."""
+    return word.tag == "adj" and word.is_capitalized and not word.first and not word.text.isupper()
 
 
 def find_chunks(words: Sequence[Word], grammar: Grammar) -> list[Chunk]:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.text_analysis.clauses import Aim, ClauseReader
+from peripety.author.text_analysis.clauses import TOLD, Aim, ClauseReader
 from peripety.author.text_analysis.languages import clean_text, detect_language, tokenize
 from peripety.author.text_analysis.phrases import Amount, Deadline, Goal, Person, Phrase, find_chunks
+from peripety.author.text_analysis.sides import is_player_alone
 from peripety.author.text_analysis.tagging import tag_words
 from peripety.author.text_analysis.things import ThingReader
 from peripety.author.text_analysis.times import find_amounts, find_deadline, find_difficulty
@@ -67,7 +68,7 @@ class Reading:
     """Meaning of a text.
 
     Attributes:
-        text: the text.
+        text: the text; an English one with the usual spelling of short forms.
         language: its language as a BCP 47 tag; empty if unknown.
         role: who the player is; None if unknown.
         goal: what the player wants to do; None if unknown.
@@ -84,6 +85,7 @@ class Reading:
         others: the noun phrases among them.
         worn: the things in a bad state, such as "the old thing" or "the thing is broken".
         charges: the animals in need; a person in need is among the people.
+        is_alone: True if the text says that the player has no companion.
     """
 
     text: str
@@ -103,6 +105,7 @@ class Reading:
     others: tuple[Phrase, ...] = ()
     worn: tuple[Phrase, ...] = ()
     charges: tuple[Phrase, ...] = ()
+    is_alone: bool = False
 
 
 def read_text(text: str) -> Reading:
@@ -112,7 +115,20 @@ def read_text(text: str) -> Reading:
     grammar = load_grammars().get(language)
     if grammar is None or not visible.strip():
         return Reading(text, language if language in ("fr", "ja") else "", unread=_split_plain(visible))
-    return _read_tagged(text, visible, grammar)
+    return _read_tagged(_spell_out(text, grammar), _spell_out(visible, grammar), grammar)
+
+
+def _spell_out(text: str, grammar: Grammar) -> str:
+    """Return a text with the usual spelling of short forms of chats: "I'm" for "im"."""
+    forms = grammar.pairs("spelling", "words")
+    if not forms:
+        return text
+
+    def spell(found: re.Match[str]) -> str:
+        full = forms[found[0].lower()].replace("_", " ")
+        return full[:1].upper() + full[1:] if found[0][:1].isupper() else full
+
+    return re.sub(rf"(?i)(?<![\w'\u2019-])(?:{'|'.join(forms)})(?![\w'\u2019-])", spell, text)
 
 
 def find_language(text: str) -> str:
@@ -149,6 +165,8 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
     aims = clauses.find_aims()
     difficulty = find_difficulty(words, grammar)
     main = _choose_aim(aims, grammar, tuned=bool(difficulty))
+    if main is not None and grammar.code == "en" and _only_tells(main, grammar):
+        main = None
     timed = find_deadline(words, grammar)
     deadline, *span = timed or (None, -1, -1)
     things = ThingReader(
@@ -200,6 +218,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         others=tuple(chunk.to_phrase() for chunk in things.unread),
         worn=tuple(chunk.to_phrase() for chunk in things.worn),
         charges=tuple(chunk.to_phrase() for chunk in things.charges),
+        is_alone=is_player_alone(words, chunks, clauses.role_chunk, grammar),
     )
 
 
@@ -251,6 +270,11 @@ def _choose_aim(aims: Sequence[Aim], grammar: Grammar, *, tuned: bool) -> Aim | 
         return aim.trust + 1.5 * (_find_best_match(aim, grammar) > 0) - is_task, -aim.place
 
     return max(fitting, key=rank, default=None)
+
+
+def _only_tells(main: Aim, grammar: Grammar) -> bool:
+    """Return True if what the player does anyway, without a duty, has no pattern: "you wake up on a ship"."""
+    return main.trust <= TOLD and not _find_best_match(main, grammar)
 
 
 def _score_patterns(

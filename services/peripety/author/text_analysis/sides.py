@@ -192,6 +192,54 @@ def _wishes_to_move(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bo
     return bool(verb) and "verb.motion" in find_classes(verb)[:1]
 
 
+def is_player_alone(
+    words: Sequence[Word], chunks: Sequence[Chunk], role: Chunk | None, grammar: Grammar
+) -> bool:
+    """Return True if the text says that the player, one person, has no companion.
+
+    Args:
+        words: the words of the text.
+        chunks: its noun phrases.
+        role: the phrase of the player; None without one.
+        grammar: the tables of its language.
+    """
+    many = grammar.words("roles", "many")
+    if (role is not None and role.is_plural) or any(word.low in many for word in words):
+        return False
+    lone = grammar.words("roles", "lone")
+    if role is not None and any(word.low in lone for word in words[role.start : role.end]):
+        return True
+    rows = grammar.rows("alone").get("rows", ())
+    if any(starts_with(words[place:], row) for row in rows for place in range(len(words))):
+        return True
+    alone = grammar.words("roles", "alone")
+    places = (place for place, word in enumerate(words) if word.low in alone)
+    return any(_is_about_player(place, words, chunks, role, grammar) for place in places)
+
+
+def _is_about_player(
+    place: int, words: Sequence[Word], chunks: Sequence[Chunk], role: Chunk | None, grammar: Grammar
+) -> bool:
+    """Return True if the subject of the clause of a word is the player, or missing."""
+    starts = (at + 1 for at in range(place - 1, -1, -1) if words[at].tag in ("mark", "end", "conj"))
+    start = next(starts, 0)
+    clause = words[start:place]
+    if any(word.tag in ("neg", "pron") or word.lemma in grammar.words("goals", "leaving") for word in clause):
+        return False
+    if any(word.tag == "player" for word in clause):
+        return True
+    subject = next((chunk for chunk in chunks if start <= chunk.start < place), None)
+    if subject is None or any(word.tag in ("prep", "verb") for word in words[start : subject.start]):
+        # The clause is an order, or goes on about the subject before it.
+        before = [*takewhile(lambda word: word.tag != "end", reversed(words[:start]))]
+        return any(word.tag == "player" for word in before) or not any(word.is_noun for word in before)
+    return subject is role or (not subject.start and role is None and not _names_player(words))
+
+
+def _names_player(words: Sequence[Word]) -> bool:
+    return any(word.tag == "player" for word in words)
+
+
 def starts_with(words: Sequence[Word], row: Sequence[str]) -> bool:
     """Return True if a text starts with the words of a row."""
     return len(words) >= len(row) and all(map(_is_word, words, row))
@@ -210,8 +258,8 @@ def _read_clause(words: Iterable[Word]) -> Iterable[Word]:
 
 
 def _skip_mark(words: Sequence[Word]) -> Sequence[Word]:
-    """Return words without a mark at the start, as after a name in commas."""
-    return words[1:] if words and words[0].tag == "mark" else words
+    """Return words without a mark at the start, as after a name in commas; a semicolon ends the clause."""
+    return words[1:] if words and words[0].tag == "mark" and words[0].text not in ";:" else words
 
 
 def _ends_with(words: Sequence[Word], row: Sequence[str], lead: int) -> bool:

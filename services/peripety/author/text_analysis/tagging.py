@@ -40,8 +40,10 @@ def tag_words(text: str, grammar: Grammar) -> list[Word]:
 
 def _free_nouns(words: Sequence[Word], grammar: Grammar) -> None:
     """Tag adverbs that are nouns here: "protect the alpha well", but not "know the alpha well"."""
-    nouns = grammar.words("things", "nouns")
+    nouns, modals = grammar.words("things", "nouns"), grammar.words("things", "modals")
     for place, word in enumerate(words):
+        if word.low in modals and _is_thing(words, place):
+            _set_noun(word)
         if word.low not in nouns or place < 1:
             continue
         phrase = [*takewhile(lambda one: not one.tag, reversed(words[:place]))]
@@ -55,9 +57,23 @@ def _free_nouns(words: Sequence[Word], grammar: Grammar) -> None:
             for name in find_classes(find_lemmas(verb.low, "en")[-1])[:1]
         )
         if opens and ends and (not phrase or (verb is not None and len(phrase) < _NEAR and not is_known)):
-            word.tag, word.lemma = "noun", word.low
-            names = find_classes(word.low)
-            word.classes = tuple(name.partition(".")[2] for name in names if name.startswith("noun"))
+            _set_noun(word)
+
+
+def _set_noun(word: Word) -> None:
+    word.tag, word.lemma = "noun", word.low
+    names = find_classes(word.low)
+    word.classes = tuple(name.partition(".")[2] for name in names if name.startswith("noun"))
+
+
+def _is_thing(words: Sequence[Word], place: int) -> bool:
+    """Return True for a modal that is a noun here: "a missing will", "a can of fuel"."""
+    phrase = [*takewhile(lambda one: not one.tag, reversed(words[:place]))]
+    start = place - len(phrase) - 1
+    opens = start >= 0 and words[start].tag in ("det", "poss", "num")
+    is_described = all(find_classes(one.low)[:1] == ("adjective",) for one in phrase)
+    after = words[place + 1] if place + 1 < len(words) else None
+    return opens and is_described and (after is None or after.tag in ("end", "mark", "prep", "conj"))
 
 
 def _mark_foes(words: list[Word], grammar: Grammar) -> list[Word]:
@@ -188,7 +204,20 @@ class _EnglishTagger:
             return True
         if word.first or self._left_word.text == '"':
             return not known
+        if self._is_origin():
+            return False
         return not word.text.isupper() or len(word.text) > 1
+
+    def _is_origin(self) -> bool:
+        """Return True for an adjective of a country or town before a person: "a Roman general"."""
+        ends = tuple(self._grammar.words("people", "origins"))
+        if self._adjective_rank or self._right is None or self._right_tag or self._right.is_capitalized:
+            return False
+        lemma = find_lemmas(self._right.low, "en")[-1]
+        return self._word.low.endswith(ends) and find_classes(lemma)[:1] in [
+            ("noun.person",),
+            ("noun.person.foe",),
+        ]
 
     def _is_singular_verb(self) -> bool:
         """Return True if the word looks like a plural, and the next one is a verb of one person."""
@@ -376,7 +405,7 @@ class _EnglishTagger:
     def _is_verb_of_noun(self) -> bool:
         """Return True if the noun on the left is the subject of the word."""
         is_plural = self._left_word.low != self._left_word.lemma or self._left_word.low in _PLURALS
-        plural = self._left == "noun" and is_plural
+        plural = self._left == "noun" and (is_plural or self._is_shared_wish())
         likely = self._verb_rank <= self._noun_rank
         takes = self._right_tag in _AFTER_VERB
         gerund = self._right is not None and self._right.low.endswith("ing")
@@ -396,6 +425,11 @@ class _EnglishTagger:
             is_act = takes or self._right_tag == "pron"
             return self._noun_rank > 0 or self._word.low != self._noun or is_act or self._is_after_without()
         return self._form == "ed" and likely
+
+    def _is_shared_wish(self) -> bool:
+        """Return True for what the members of a group want or think: "the crew want"."""
+        is_body = self._left_word.classes[:1] == ("group.people",) and self._form == "base"
+        return is_body and find_classes(self._verb)[:1] in (("verb.emotion",), ("verb.cognition",))
 
     def _is_after_prep(self) -> bool:
         """Return True if a preposition leads the noun on the left, so another noun may be the subject."""

@@ -106,15 +106,22 @@ class ThingReader:
         ):
             self._add(self.dangers, chunk)
         elif self._is_supply(chunk):
-            self._add(self.supplies, chunk)
+            self._add(self.supplies, self._find_content(chunk))
         elif self._is_place(chunk):
             self._add(self.places, chunk)
         elif (
-            (chunk.definite or chunk.names or chunk.is_plural or chunk.is_first_class(*_CONSUMED))
+            chunk not in self.supplies
+            and (chunk.definite or chunk.names or chunk.is_plural or chunk.is_first_class(*_CONSUMED))
             and not self._goal[0] <= chunk.start < self._goal[1]
             and chunk.head.lemma not in self._grammar.words("people", "vague")
         ):
             self.unread.append(chunk)
+
+    def _find_content(self, chunk: Chunk) -> Chunk:
+        """Return what a single container holds: "water" of "a bottle of water"; else the phrase itself."""
+        is_one = chunk.count in (None, 1) and not chunk.is_plural and chunk.is_first_class("artifact")
+        is_used_up = chunk.of is not None and chunk.of.is_first_class(*_CONSUMED)
+        return chunk.of if chunk.of is not None and is_one and is_used_up else chunk
 
     def _is_worn(self, chunk: Chunk) -> bool:
         """Return True for a thing in a bad state: "the old thing", "the thing is broken", "it has failed"."""
@@ -181,7 +188,7 @@ class ThingReader:
     def _is_person(self, chunk: Chunk) -> bool:
         head = chunk.head
         if not chunk.nouns:
-            return self._is_named_person(chunk)
+            return self._has_role_after(chunk) or self._is_named_person(chunk)
         is_bare = not (chunk.definite or chunk.names or chunk.is_plural or chunk.adjectives or chunk.owner)
         if self._grammar.code == "en" and is_bare and chunk.is_first_class("group") and not self._acts(chunk):
             # Without an article it is an institution: "leave for university".
@@ -261,6 +268,12 @@ class ThingReader:
         before = self._word(chunk.start - 1)
         hidden = before is not None and before.low in self._grammar.words("sides", "hiding")
         return hidden and find_side(chunk, self._words, self._grammar) == AGAINST
+
+    def _has_role_after(self, chunk: Chunk) -> bool:
+        """Return True for a name with a role right after it: "Alpha the cook"."""
+        role = next((one for one in self._chunks if one.start == chunk.end), None)
+        is_one = role is not None and role.definite == "det" and not role.is_plural
+        return is_one and role is not None and role.has_class("person")
 
     def _is_named_person(self, chunk: Chunk) -> bool:
         if "location" in chunk.names[-1].classes or self._is_after_place(chunk):
@@ -342,9 +355,9 @@ class ThingReader:
                     last, name=name, side=last.side or side, wish=last.wish or wish, doubts=doubts
                 )
                 return
-        if self._renames_last(chunk):
+        if self._renames_last(chunk) or self._follows_name(chunk):
             last = self.people[-1]
-            self.people[-1] = replace(last, name=name, role=role, side=last.side or side)
+            self.people[-1] = replace(last, name=name or last.name, role=role, side=last.side or side)
             return
         group = chunk.is_plural or (chunk.has_class("group.people") and not chunk.names)
         count = int(chunk.count) if chunk.count and chunk.count >= 1 else self._count_after(chunk)
@@ -390,6 +403,13 @@ class ThingReader:
         words += [owner.head.low] if owner.nouns else []
         is_many = owner.is_plural and end.low.endswith("s")
         return f"{own}{' '.join(words)}\u2019{'' if is_many else 's'}"
+
+    def _follows_name(self, chunk: Chunk) -> bool:
+        """Return True for the role of the last person, right after its name: "Alpha the cook"."""
+        last = self.people[-1] if self.people else None
+        named = next((one for one in self._chunks if one.end == chunk.start and not one.nouns), None)
+        is_same = last is not None and named is not None and named.name == last.name and not last.role
+        return is_same and chunk.definite == "det" and not (chunk.is_plural or chunk.names)
 
     def _renames_last(self, chunk: Chunk) -> bool:
         """Return True for a name between commas: "the witness, the cook Alpha, is afraid"."""
@@ -651,7 +671,14 @@ class ThingReader:
             return not chunk.is_first_class("person", "location", "time")
         thing = thing or (self._grammar.code != "en" and not chunk.classes)
         is_set = chunk.head.lemma in self._grammar.words("things", "sets") and chunk.of is None
-        loose = is_set or (chunk.is_first_class("animal") and chunk.definite != "num")
+        # One single text, name or sign is not used up.
+        is_text = chunk.is_first_class("communication") and not chunk.has_class(*_CONSUMED)
+        is_told = is_text and not chunk.is_plural and chunk.count is None
+        loose = (
+            is_set
+            or (is_told and self._grammar.code == "en" and bool(chunk.definite))
+            or (chunk.is_first_class("animal") and chunk.definite != "num")
+        )
         if not thing or loose or not chunk.nouns or self._span[0] <= chunk.start < self._span[1]:
             return False
         lasting = self._grammar.words("things", "lasting")
@@ -698,11 +725,15 @@ class ThingReader:
         return lasting and any(word in units for word in ahead)
 
     def _is_for_time(self, chunk: Chunk) -> bool:
-        """Return True if it is counted in units of time: "nine days of the thing"."""
+        """Return True if it is counted in units of time: "nine days of it", "nine days' worth of it"."""
         of = self._grammar.words("things", "of")
         units = self._grammar.pairs("times", "units")
         left = self._word(chunk.start - 2)
-        return chunk.before is not None and chunk.before.low in of and left is not None and left.low in units
+        if chunk.before is None or chunk.before.low not in of or left is None:
+            return False
+        near = self._words[max(chunk.start - _NEAR - 3, 0) : chunk.start - 2]
+        is_amount = left.low in self._grammar.words("things", "amounts")
+        return left.low in units or (is_amount and any(word.low in units for word in near))
 
     def _is_owner_of_role(self, chunk: Chunk) -> bool:
         """Return True if the role of the player comes from it: "head of the thing"."""

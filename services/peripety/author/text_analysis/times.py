@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _MOST_EVENT_WORDS = 8
 _NEAR = 3
+_PAST_FORMS = ("was", "were", "had", "did", "came", "went", "left", "began")
 _LIMIT, _EVENT, _MOMENT, _NAMED = 5, 4, 3, 2
 """Ranks of times as deadlines."""
 
@@ -37,6 +38,8 @@ def _iter_deadlines(words: Sequence[Word], grammar: Grammar) -> Iterator[tuple[f
             yield from _read_length(words, place, grammar)
         elif word.low in grammar.words("times", "before") and _opens_event(words, place, grammar):
             end = _find_event_end(words, place, grammar)
+            if _is_over(words, place, end):
+                continue
             inner = [each for each in words[place:end] if each.low in points]
             unit = points[inner[-1].low] if inner else ""
             yield _EVENT, Deadline(0, unit, _cite(words, place, end)), place, end
@@ -107,6 +110,15 @@ def _opens_event(words: Sequence[Word], place: int, grammar: Grammar) -> bool:
     return after.tag not in ("end", "mark")
 
 
+def _is_over(words: Sequence[Word], place: int, end: int) -> bool:
+    """Return True for an event of the past: "before I was born", but not "get out before they came"."""
+    verb = next((word for word in words[place:end] if word.tag in ("verb", "be", "have", "modal")), None)
+    if verb is None or not (verb.low in _PAST_FORMS or (verb.tag == "verb" and verb.low.endswith("ed"))):
+        return False
+    start = next((at + 1 for at in range(place - 1, -1, -1) if words[at].tag in ("end", "mark")), 0)
+    return not any(word.tag in ("to", "modal") for word in words[start:place])
+
+
 def _find_event_end(words: Sequence[Word], place: int, grammar: Grammar) -> int:
     end = place + 1
     points = grammar.pairs("times", "points")
@@ -116,8 +128,10 @@ def _find_event_end(words: Sequence[Word], place: int, grammar: Grammar) -> int:
             return end
         if end > place + 2 and word.low in grammar.words("times", "before") | grammar.words("goals", "stops"):
             return end
-        if word.low in points and (
-            words[place].low in grammar.words("times", "only_points") or end <= place + _NEAR - 1
+        if (
+            word.low in points
+            and (words[place].low in grammar.words("times", "only_points") or end <= place + _NEAR - 1)
+            and not (end + 1 < len(words) and words[end + 1].tag == "noun")
         ):
             return end + 1
         end += 1

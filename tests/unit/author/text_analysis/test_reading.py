@@ -353,3 +353,103 @@ def test_persons_who_are_gone_are_absent_and_a_group_is_there_once(
 def test_a_compound_that_is_a_subject_is_no_order(text: str, goal: str | None) -> None:
     reading = read_text(text)
     assert (reading.goal and reading.goal.text) == goal
+
+
+@pytest.mark.parametrize(
+    ("text", "deadline"),
+    [
+        ("My aunt hid a key here before I was born. Find it.", ""),
+        ("I have to find the key before they came back.", "before they came back"),
+        ("Clear my name before the Christmas market.", "before the Christmas market"),
+        ("The parcel is due Friday.", "due Friday"),
+        ("I have one evening alone in the house to find the key.", "one evening"),
+    ],
+)
+def test_a_deadline_is_ahead_and_whole(text: str, deadline: str) -> None:
+    found = read_text(text).deadline
+    assert (found.text if found else "") == deadline
+
+
+@pytest.mark.parametrize(
+    ("text", "supplies"),
+    [
+        ("I have a bottle of water and a bag of raisins.", ["water", "raisin"]),
+        ("We have eleven days' worth of powder.", ["powder"]),
+        ("I have only my name and ten coins.", ["coin"]),
+        ("I have a can of fuel.", ["fuel"]),
+    ],
+)
+def test_a_supply_is_what_is_used_up(text: str, supplies: list[str]) -> None:
+    assert [supply.text for supply in read_text(text).supplies] == supplies
+
+
+@pytest.mark.parametrize(
+    ("text", "role", "people"),
+    [
+        ("im a smuggler and the police are after me", "smuggler", [("", "police", "against")]),
+        ("Thief on the run, no money, one friend.", "thief", [("", "friend", "")]),
+        ("Lone trucker, ice road, heater dying.", "trucker", []),
+        ("A courier with a broken sled. Two days to the fort.", "courier", []),
+        ("I am a Venetian engineer. Convince the French captain.", "engineer", [("", "captain", "")]),
+        ("Killer on the loose.", "", [("", "killer", "")]),
+        ("Stranger at the door.", "", [("", "stranger", "")]),
+        ("Old fisherman in my village has vanished.", "", [("", "fisherman", "absent")]),
+        ("Talk to Mira the cook.", "", [("Mira", "cook", "")]),
+        (
+            "The pass is closed for the champions; two guides have the flu.",
+            "",
+            [("", "champion", ""), ("", "guide", "unable")],
+        ),
+        ("A vain baker, a missing will, a locked room.", "", [("", "baker", "")]),
+    ],
+)
+def test_who_opens_a_text_as_a_fragment_is_the_player(
+    text: str, role: str, people: list[tuple[str, str, str]]
+) -> None:
+    reading = read_text(text)
+    assert (reading.role.role if reading.role else "") == role
+    assert [(person.name, person.role, person.side) for person in reading.people] == people
+
+
+@pytest.mark.parametrize(
+    ("text", "goal"),
+    [
+        ("I wake up by myself on an empty ship.", None),
+        ("You stow away on a cargo ship.", None),
+        ("I cannot swim.", None),
+        ("I steal the crown tonight.", "steal the crown tonight"),
+        ("I hid a letter in the piano. I have one evening in the house to find it.", "find it"),
+    ],
+)
+def test_what_the_player_does_anyway_is_no_goal_without_a_pattern(text: str, goal: str | None) -> None:
+    reading = read_text(text)
+    assert (reading.goal and reading.goal.text) == goal
+
+
+def test_it_is_a_thing_before_the_place_where_it_is() -> None:
+    goal = read_text("I hid a letter in the piano. Find it.").goal
+    assert goal is not None
+    assert goal.object is not None
+    assert goal.object.head == "letter"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_alone"),
+    [
+        ("You are alone in a cave.", True),
+        ("Stranded alone on a moon.", True),
+        ("Nobody else is on the island.", True),
+        ("Lone trucker, ice road.", True),
+        ("Cross the desert alone.", True),
+        ("I am not alone in the house.", False),
+        ("Leave me alone!", False),
+        ("We are alone on the island, my brother and I.", False),
+        ("My grandmother lives alone and I must sell her house.", False),
+        ("You are a nurse. The patient is alone in his room.", False),
+        ("Estoy solo en la isla.", True),
+        ("Ich bin allein im Wald.", True),
+        ("\u6211\u4e00\u4e2a\u4eba\u5728\u5c9b\u4e0a\u3002", True),
+    ],
+)
+def test_a_player_is_alone_where_the_text_says_so(text: str, is_alone: bool) -> None:
+    assert read_text(text).is_alone == is_alone
