@@ -134,7 +134,8 @@ def _read_slots(texts: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[s
     slots: dict[str, NounPhrase] = {}
     common = texts["common"]
     language = common["language"]
-    defaults = [*common["defaults"].values(), *texts.get("defaults", {}).values(), common["money"]]
+    tables = (common["defaults"], common["alone"], texts.get("defaults", {}))
+    defaults = [*(words for table in tables for words in table.values()), common["money"]]
     known = {
         phrase.definite.casefold(): phrase
         for table in defaults
@@ -198,8 +199,7 @@ class TurnBeats:
         self._details = texts.details
         self._wishes = texts.wishes
         self._lasting = texts.facts
-        defaults = {**self._common["defaults"], **self._texts.get("defaults", {})}
-        self._fillers = find_fillers(texts.slots, defaults)
+        self._fillers = find_fillers(texts.slots, self._texts)
         self._scene = scene
         self._facts = facts
         self._turn = int(facts.get("turn") or len(scene.turns) + 1)

@@ -94,7 +94,7 @@ class PlotDocument:
         self._reading = reading
         self._slots = slots
         self._choose = choose
-        self._fillers = find_fillers(slots, {**self._common["defaults"], **texts.get("defaults", {})})
+        self._fillers = find_fillers(slots, texts)
 
     def build(
         self, *, spec_id: str, seed: int, mark: str, note: str = "", variation: int = 0

@@ -35,6 +35,8 @@ _LEAST = 1.0
 _MARGIN = 0.25
 _UNSURE = frozenset({"decide"})
 """Patterns that a single sign does not show: "or" is in many texts."""
+_SOCIAL = frozenset({"save", "win_over", "keep_together"})
+"""Patterns about persons: a single sign is not enough without any."""
 _NEAR = 3
 _NOTHING = r"(?!)"
 """Pattern without a match."""
@@ -145,7 +147,8 @@ def _list_candidates(
     words = _collect_words(reading, common)
     ranked = [*reading.pattern_scores.items(), ("", 0.0)]
     (best, score), (_, second) = (*ranked, ("", 0.0))[:2]
-    if score >= _LEAST and score - second >= _MARGIN and best not in _UNSURE:
+    is_fit = best not in _SOCIAL or reading.people or reading.charges or score > _LEAST
+    if score >= _LEAST and score - second >= _MARGIN and best not in _UNSURE and is_fit:
         yield best, best, words
     yield "hold_out", "threat", words
     if choose_supply(reading) is not None or (reading.deadline is not None and reading.deadline.amount):

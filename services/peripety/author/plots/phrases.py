@@ -76,17 +76,19 @@ def fill_phrase(line: str, slots: Slots) -> str | None:
     return text if is_complete else None
 
 
-def find_fillers(slots: Slots, defaults: Mapping[str, Any]) -> frozenset[str]:
+def find_fillers(slots: Slots, texts: Mapping[str, Any]) -> frozenset[str]:
     """Return the slots that have no words of the user, but the default ones.
 
     Args:
         slots: phrases and plain texts by slot.
-        defaults: the default words of the texts, by slot.
+        texts: the texts of the plot, with the default words.
     """
+    defaults = {**texts["common"]["defaults"], **texts.get("defaults", {})}
     return frozenset(
         name
-        for name, table in defaults.items()
-        if isinstance(value := slots.get(name), NounPhrase) and value.bare == table["bare"]
+        for table in (defaults, texts["common"]["alone"])
+        for name, words in table.items()
+        if isinstance(value := slots.get(name), NounPhrase) and value.bare == words["bare"]
     )
 
 

@@ -141,6 +141,8 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
     common = texts["common"]
     language = common["language"]
     defaults: dict[str, Any] = {**common["defaults"], **texts.get("defaults", {})}
+    if reading.is_alone:
+        defaults |= {name: words for name, words in common["alone"].items() if _is_companion(name, texts)}
     taken: set[str] = set()
     slots: dict[str, NounPhrase | str] = {}
 
@@ -212,6 +214,12 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
     put("place", places)
     slots |= _collect_texts(reading, texts, slots, quotes=quotes)
     return slots if quotes else _add_particulars(slots, reading, texts)
+
+
+def _is_companion(name: str, texts: Mapping[str, Any]) -> bool:
+    """Return True for a part that works with the player, which a player who is alone has to do without."""
+    people = texts["people"]
+    return name in people and "third" not in people and not people[name].get("opposes")
 
 
 def _add_particulars(

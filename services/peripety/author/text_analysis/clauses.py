@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from peripety.author.text_analysis.phrases import Chunk, Phrase
     from peripety.author.text_analysis.words import Grammar, Word
 
-_DUTY, _WISH, _ORDER, _ALSO, _GERUND, _ACT, _MAY = 3.0, 3.0, 3.0, 2.0, 2.0, 1.0, 0.5
+_DUTY, _WISH, _ORDER, _ALSO, _GERUND, _ASKED, _ACT, _MAY = 3.0, 3.0, 3.0, 2.0, 2.0, 1.5, 1.0, 0.5
 TOLD = _ACT
 """The trust in what the player does without a duty, a wish or an order."""
 _HAD = ("artifact", "possession", "communication", "object")
@@ -369,6 +369,9 @@ class ClauseReader:
         let, verb = self._at(left - 1), self._words[left + 1]
         if let is not None and let.lemma == "let":
             return _ALSO
+        if let is not None and let.tag == "modal" and self._grammar.code == "en":
+            # A question: "should I act?"
+            return _ASKED
         owning = verb.lemma in self._grammar.pairs("roles", "owning")
         return 0 if owning or self._words[left].low in ("us", "me") else _ACT
 

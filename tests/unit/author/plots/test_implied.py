@@ -46,3 +46,15 @@ def test_who_is_expected_has_no_other_part() -> None:
 def test_a_member_of_the_group_of_the_player_takes_a_part() -> None:
     slots = collect_slots(imply(CASES[2]["text"]), load_texts("hold_out"))
     assert getattr(slots["ally"], "bare", "") == "eldest student"
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [
+        ("Ice road, heater dying.", ""),
+        ("Ice road, one passenger, dying.", "save"),
+        ("Ice road, the oxen are dying.", "save"),
+    ],
+)
+def test_a_single_sign_of_a_plot_about_persons_needs_a_person(text: str, pattern: str) -> None:
+    assert imply(text).pattern == pattern

@@ -6,7 +6,7 @@ import pytest
 
 from peripety.author.plots.addressing import address_player
 from peripety.author.plots.noun_phrases import NounPhrase, parse_definite
-from peripety.author.plots.phrases import fill_line
+from peripety.author.plots.phrases import fill_line, find_fillers
 from peripety.author.plots.plot import load_texts
 from peripety.author.plots.slots import choose_supply, collect_slots
 from peripety.author.text_analysis.reading import Amount, Goal, Person, Phrase, Reading
@@ -93,6 +93,25 @@ def test_only_a_person_of_the_player_is_on_the_side_of_the_player() -> None:
     assert phrase(collect_slots(reading, texts), "other").bare == "council"
     unnamed = Reading("Convince the council. A clerk called Ada waits.", "en", goal=goal, people=people[:1])
     assert phrase(collect_slots(unnamed, texts), "ally").bare == texts["defaults"]["ally"]["bare"]
+
+
+@pytest.mark.parametrize("language", ["en", "es", "de", "zh"])
+def test_a_player_who_is_alone_has_no_invented_companion(language: str) -> None:
+    for plot_id in ("plain", "hold_out", "reach", "find_out", "decide"):
+        texts = load_texts(plot_id, language)
+        alone = collect_slots(Reading("", language, is_alone=True), texts)
+        usual = collect_slots(Reading("", language), texts)
+        names = {name for name in ("ally", "rival", "third") if alone.get(name) != usual.get(name)}
+        # Suspects, and who opposes the player, are no companions.
+        assert names == {"find_out": set(), "decide": {"ally"}}.get(plot_id, {"ally", "rival"})
+        assert names <= find_fillers(alone, texts)
+
+
+def test_a_person_of_the_text_takes_a_part_beside_a_player_who_is_alone() -> None:
+    reading = Reading(
+        "Your sister Ada is on the radio.", "en", people=(Person("Ada", "sister"),), is_alone=True
+    )
+    assert phrase(collect_slots(reading, load_texts("reach")), "ally").bare == "Ada"
 
 
 def test_the_goal_of_a_plot_names_the_person() -> None:
