@@ -202,6 +202,9 @@ class _EnglishTagger:
         if word.first and word.low != self._noun and self._right is not None and self._is_singular_verb():
             # A plural has no such verb.
             return True
+        if word.first and self._left_word.text == ":" and self._noun:
+            # A list of names follows, unless it is an order or a description.
+            return not self._verb and self._adjective_rank == _NEVER
         if word.first or self._left_word.text == '"':
             return not known
         if self._is_origin():
@@ -462,7 +465,8 @@ class _EnglishTagger:
 
     def _choose_alone(self) -> str:
         modifies = self._adjective_rank < _NEVER and self._adjective_rank <= self._noun_rank
-        if self._left == "mark" and self._form == "base" and self._noun and self._right_tag == "prep":
+        is_listed = self._left == "mark" and self._form == "base" and self._right_tag == "prep"
+        if is_listed and self._noun_rank < min(self._adjective_rank, _NEVER):
             return "noun"
         participle = self._form in ("ing", "ed") and self._rank("noun", self._word.low) == _NEVER
         return "adj" if (modifies or participle) and self._noun_follows() else self._best()

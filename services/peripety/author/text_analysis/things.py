@@ -208,7 +208,11 @@ class ThingReader:
             is_acting = chunk.after is not None and chunk.after.tag in ("verb", "modal", "be", "have")
             return self._is_title(chunk) or (is_own and is_acting)
         if chunk.is_first_class("person"):
-            return True
+            # A thing by its other sense may be entered.
+            entered = chunk.before is not None and chunk.before.low in self._grammar.words(
+                "things", "entering"
+            )
+            return not (entered and chunk.has_class("artifact"))
         if chunk.is_first_class("group.people"):
             return self._is_group(chunk)
         if chunk.has_class("person"):
@@ -333,6 +337,10 @@ class ThingReader:
             for other in self._chunks
             if chunk.start - 1 in (other.end, other.of.end if other.of else -1)
         )
+        host = next((one for one in self._chunks if one.end == chunk.start and one.belongs == "player"), None)
+        if host is not None and chunk.definite == "det" and not chunk.is_plural:
+            # "My sister the guide".
+            return self._is_person(host)
         return chunk.is_after("be") and any(self._is_person(other) for other in described)
 
     def _add_person(self, chunk: Chunk) -> None:
@@ -742,13 +750,20 @@ class ThingReader:
     def _is_scarce(self, chunk: Chunk) -> bool:
         """Return True if a word beside it shows that it can run out."""
         stock = self._grammar.words("things", "stock")
-        near = [self._words[place].low for place in range(max(chunk.start - _NEAR, 0), chunk.start)]
-        after = self._word(chunk.end)
+        places = range(max(chunk.start - _NEAR, 0), chunk.start)
+        near = [self._words[place].low for place in places if not self._is_origin(place)]
+        after = self._word(chunk.end) if not self._is_origin(chunk.end) else None
         return (
             bool(stock.intersection(near))
             or bool(stock.intersection(word.low for word in chunk.adjectives))
             or (after is not None and after.low in stock)
         )
+
+    def _is_origin(self, place: int) -> bool:
+        """Return True for the first word of "out of" that names what a thing is made of, or where it is."""
+        word, then, before = self._word(place), self._word(place + 1), self._word(place - 1)
+        is_pair = word is not None and then is not None and (word.low, then.low) == ("out", "of")
+        return is_pair and before is not None and (before.is_noun or before.tag == "adv")
 
     def _is_held(self, chunk: Chunk) -> bool:
         """Return True if the player has it, or the text counts it."""

@@ -38,7 +38,7 @@ def _iter_deadlines(words: Sequence[Word], grammar: Grammar) -> Iterator[tuple[f
             yield from _read_length(words, place, grammar)
         elif word.low in grammar.words("times", "before") and _opens_event(words, place, grammar):
             end = _find_event_end(words, place, grammar)
-            if _is_over(words, place, end):
+            if _is_over(words, place, end) or all(word.tag == "pron" for word in words[place + 1 : end]):
                 continue
             inner = [each for each in words[place:end] if each.low in points]
             unit = points[inner[-1].low] if inner else ""

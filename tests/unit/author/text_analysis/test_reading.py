@@ -453,3 +453,42 @@ def test_it_is_a_thing_before_the_place_where_it_is() -> None:
 )
 def test_a_player_is_alone_where_the_text_says_so(text: str, is_alone: bool) -> None:
     assert read_text(text).is_alone == is_alone
+
+
+def test_names_after_a_colon_are_persons_and_an_order_is_not() -> None:
+    people = read_text("There were four guests: Anna, Boris, the twins.").people
+    assert [person.name or person.role for person in people] == ["guest", "Anna", "Boris", "twin"]
+    assert not read_text("Your task: Find the ring.").people
+
+
+@pytest.mark.parametrize(
+    ("text", "people"),
+    [
+        ("Break into the server tonight.", []),
+        ("My sister the guide has one plan.", ["sister"]),
+        ("I own an old lamp, blind in one eye.", []),
+    ],
+)
+def test_a_person_is_counted_once_and_no_thing(text: str, people: list[str]) -> None:
+    reading = read_text(text)
+    assert [person.role for person in reading.people] == people
+    assert not reading.places
+
+
+@pytest.mark.parametrize(
+    ("text", "supplies"),
+    [
+        ("Build a raft out of plastic bottles.", []),
+        ("We are out of water and running out of bread.", ["water", "bread"]),
+    ],
+)
+def test_what_a_thing_is_made_of_is_no_supply(text: str, supplies: list[str]) -> None:
+    assert [supply.text for supply in read_text(text).supplies] == supplies
+
+
+def test_who_is_to_be_overtaken_is_no_deadline() -> None:
+    assert read_text("Find the island before them.").deadline is None
+
+
+def test_one_word_is_one_sign_of_a_pattern() -> None:
+    assert read_text("You have stolen a cake and the town wants it back.").pattern == ""
