@@ -404,7 +404,7 @@ class ClauseReader:
         """Return the trust in an infinitive after a time that the player has, or after a person to act."""
         chunk = find_chunk_at(self._chunks, left)
         while chunk is not None and chunk.is_after("prep") and not self._is_time(chunk):
-            # Where the time is spent: "an evening alone in the house to ...".
+            # The place of the time: "an evening alone in the house to ...".
             before = find_chunk_at(self._chunks, self._skip_left(chunk.start - 2))
             if before is None:
                 break

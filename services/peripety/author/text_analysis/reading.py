@@ -85,7 +85,7 @@ class Reading:
         others: the noun phrases among them.
         worn: the things in a bad state, such as "the old thing" or "the thing is broken".
         charges: the animals in need; a person in need is among the people.
-        is_alone: True if the text says that the player has no companion.
+        is_alone: True if the player has no companion, by the words of the text.
     """
 
     text: str

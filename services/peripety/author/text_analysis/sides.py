@@ -195,7 +195,7 @@ def _wishes_to_move(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bo
 def is_player_alone(
     words: Sequence[Word], chunks: Sequence[Chunk], role: Chunk | None, grammar: Grammar
 ) -> bool:
-    """Return True if the text says that the player, one person, has no companion.
+    """Return True if the player, one person, has no companion by the words of the text.
 
     Args:
         words: the words of the text.
@@ -230,7 +230,7 @@ def _is_about_player(
         return True
     subject = next((chunk for chunk in chunks if start <= chunk.start < place), None)
     if subject is None or any(word.tag in ("prep", "verb") for word in words[start : subject.start]):
-        # The clause is an order, or goes on about the subject before it.
+        # The clause is an order, or has the subject of the one before it.
         before = [*takewhile(lambda word: word.tag != "end", reversed(words[:start]))]
         return any(word.tag == "player" for word in before) or not any(word.is_noun for word in before)
     return subject is role or (not subject.start and role is None and not _names_player(words))

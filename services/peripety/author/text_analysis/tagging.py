@@ -430,7 +430,7 @@ class _EnglishTagger:
         return self._form == "ed" and likely
 
     def _is_shared_wish(self) -> bool:
-        """Return True for what the members of a group want or think: "the crew want"."""
+        """Return True for what the members of a group want or think: "the team want"."""
         is_body = self._left_word.classes[:1] == ("group.people",) and self._form == "base"
         return is_body and find_classes(self._verb)[:1] in (("verb.emotion",), ("verb.cognition",))
 

@@ -102,7 +102,7 @@ def test_a_player_who_is_alone_has_no_invented_companion(language: str) -> None:
         alone = collect_slots(Reading("", language, is_alone=True), texts)
         usual = collect_slots(Reading("", language), texts)
         names = {name for name in ("ally", "rival", "third") if alone.get(name) != usual.get(name)}
-        # Suspects, and who opposes the player, are no companions.
+        # Suspects, and those who oppose the player, are not companions.
         assert names == {"find_out": set(), "decide": {"ally"}}.get(plot_id, {"ally", "rival"})
         assert names <= find_fillers(alone, texts)
 

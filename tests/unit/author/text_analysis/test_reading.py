@@ -390,17 +390,17 @@ def test_a_supply_is_what_is_used_up(text: str, supplies: list[str]) -> None:
         ("Thief on the run, no money, one friend.", "thief", [("", "friend", "")]),
         ("Lone trucker, ice road, heater dying.", "trucker", []),
         ("A courier with a broken sled. Two days to the fort.", "courier", []),
-        ("I am a Venetian engineer. Convince the French captain.", "engineer", [("", "captain", "")]),
+        ("I am a Venetian engineer. Convince the French banker.", "engineer", [("", "banker", "")]),
         ("Killer on the loose.", "", [("", "killer", "")]),
         ("Stranger at the door.", "", [("", "stranger", "")]),
-        ("Old fisherman in my village has vanished.", "", [("", "fisherman", "absent")]),
+        ("Old fisherman in my street has vanished.", "", [("", "fisherman", "absent")]),
         ("Talk to Mira the cook.", "", [("Mira", "cook", "")]),
         (
             "The pass is closed for the champions; two guides have the flu.",
             "",
             [("", "champion", ""), ("", "guide", "unable")],
         ),
-        ("A vain baker, a missing will, a locked room.", "", [("", "baker", "")]),
+        ("A vain dancer, a missing will, a locked room.", "", [("", "dancer", "")]),
     ],
 )
 def test_who_opens_a_text_as_a_fragment_is_the_player(
@@ -437,15 +437,15 @@ def test_it_is_a_thing_before_the_place_where_it_is() -> None:
     ("text", "is_alone"),
     [
         ("You are alone in a cave.", True),
-        ("Stranded alone on a moon.", True),
-        ("Nobody else is on the island.", True),
+        ("Stranded alone on a planet.", True),
+        ("Nobody else is on the roof.", True),
         ("Lone trucker, ice road.", True),
         ("Cross the desert alone.", True),
         ("I am not alone in the house.", False),
         ("Leave me alone!", False),
-        ("We are alone on the island, my brother and I.", False),
+        ("We are alone on the roof, my brother and I.", False),
         ("My grandmother lives alone and I must sell her house.", False),
-        ("You are a nurse. The patient is alone in his room.", False),
+        ("You are a clerk. The patient is alone in his room.", False),
         ("Estoy solo en la isla.", True),
         ("Ich bin allein im Wald.", True),
         ("\u6211\u4e00\u4e2a\u4eba\u5728\u5c9b\u4e0a\u3002", True),
@@ -487,7 +487,7 @@ def test_what_a_thing_is_made_of_is_no_supply(text: str, supplies: list[str]) ->
 
 
 def test_who_is_to_be_overtaken_is_no_deadline() -> None:
-    assert read_text("Find the island before them.").deadline is None
+    assert read_text("Find the key before them.").deadline is None
 
 
 def test_one_word_is_one_sign_of_a_pattern() -> None:
