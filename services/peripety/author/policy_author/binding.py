@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.policy_author.formulas import all_of, replace_leaves
+from peripety.author.policy_author.formulas import all_of, any_of, replace_leaves
 from peripety.author.policy_author.meaning import (
     AGENTS,
     CALLERS,
+    AmbiguousError,
     NotFollowedError,
     Phrase,
     join_text,
@@ -25,6 +26,7 @@ from peripety.author.policy_author.vocabulary import (
     is_described,
     is_named,
     is_valid_entry,
+    to_presence,
     word_stems,
 )
 from peripety.engine.policies.types import CONTEXT_PREFIX
@@ -59,6 +61,7 @@ _NO_ROLES = frozenset(
     }
 )
 """Nouns for people that depend on the call, or that mean anyone: they are not roles of the caller."""
+_EXCLUDING = ("non-", "ex-")
 _VAGUE = {"ELSE", "POSSESSIVE", "PRONOUN", "NOONE", "NOTHING", "NO", "SAME"}
 
 
@@ -151,7 +154,9 @@ class Vocabulary:
         words = [word for word in words if word.casefold() not in _ANNOTATIONS]
         kinds = {one.kind for one in tokens}
         vague = kinds & {"POSSESSIVE", "PRONOUN", "EVERYONE", "NOONE", "NO", "SAME"}
-        is_all = bool(word_stems(words) & ALL_CALLS) and bool(kinds & {"QUANTIFIER", "ELSE"})
+        is_all = (bool(word_stems(words) & ALL_CALLS) and bool(kinds & {"QUANTIFIER", "ELSE"})) or (
+            not words and {"ANYTHING", "ELSE"} <= kinds
+        )
         if vague or ("ELSE" in kinds and not (is_stopping or is_all)):
             raise NotFollowedError(join_text(tokens))
         if kinds & {"ANYTHING", "NOTHING"}:
@@ -167,6 +172,10 @@ class Vocabulary:
             return BoundGroup(tuple(one for one in self.tools if one.document.get(flag)), ())
         named = [tool for tool in self.tools if tool.name in names]
         of_words = [tool for tool in self.tools if is_named(tool, words)]
+        if not is_stopping:
+            # "Items may be made" names `make_item`, and not all that the server `items` makes.
+            said = word_stems(words)
+            of_words = [tool for tool in of_words if said & {*tool.parts[1:]}] or of_words
         tools = named or of_words
         if not tools:
             tools = self._match_words(words, kinds, is_all=is_all, is_stopping=is_stopping)
@@ -236,7 +245,10 @@ class Vocabulary:
             if word_stems(word for word in words if _test_of_word(tool, word) is None)
             <= tool.objects | frozenset(tool.parts)
         ]
-        return found or [tool for tool in self.tools if word_stems(words) <= tool.names]
+        # A noun that is the object of a tool is not meant as a value of an argument of another tool.
+        said = word_stems(words)
+        found = [tool for tool in found if said & (tool.objects | {*tool.parts})] or found
+        return found or [tool for tool in self.tools if said <= tool.names]
 
     def _check_words(
         self, tools: Sequence[DescribedTool], words: Sequence[str], *, is_all: bool, is_stopping: bool
@@ -387,6 +399,9 @@ class Vocabulary:
         if len(words) != 1 or marks - _ANY - {"either"}:
             return None
         (word,) = words
+        if word.startswith(_EXCLUDING):
+            # "Non-managers" are callers without a role.
+            return None
         is_plural = word.endswith("s") and not word.endswith("ss")
         role = singular(word) if is_plural else word
         if not (is_plural or marks & _ANY) or role in _NO_ROLES or stems(word) & self._nouns:
@@ -447,6 +462,8 @@ class Vocabulary:
         if argument is None and not unit and (is_head or not before) and not phrase.has("NUMBER"):
             # "Payments of at most 5": the only number of the call.
             argument = tool.number_argument(frozenset())
+        if argument is None and sum(one.is_number for one in tool.arguments) > 1 and not unit:
+            raise AmbiguousError(phrase.text)
         known = tool.words if argument is None else tool.words | argument.words
         accounted = all(has_verb(tool, [word]) or stems(word) <= known for word in (*unit, *before))
         between = {one.kind for one in phrase.tokens[first : last + 1]}
@@ -454,12 +471,17 @@ class Vocabulary:
             raise NotFollowedError(phrase.text)
         extra = [_bind_choice(phrase, chosen, tool)] if chosen else []
         plain = tuple(to_number(one.text) for one in numbers if one.kind == "NUMBER")
-        tests: list[Formula] = [
-            Test("bound", (argument.name,), bound=bound) for one in numbers for bound in one.bounds
+        ranges: list[Formula] = [
+            all_of(*(Test("bound", (argument.name,), bound=bound) for bound in one.bounds))
+            for one in numbers
+            if one.bounds
         ]
-        if plain and tests:
+        if plain and ranges:
             raise NotFollowedError(phrase.text)
-        return [*extra, *([Test("choice", (argument.name,), values=plain)] if plain else tests)]
+        if plain:
+            return [*extra, Test("choice", (argument.name,), values=plain)]
+        # "Less than 50 or more than 150"
+        return [*extra, any_of(*ranges) if "OR" in between else all_of(*ranges)]
 
     def _bind_literals(
         self,
@@ -547,7 +569,9 @@ class Vocabulary:
             directed = tool.roles_by_direction("identifier", phrase.preposition)
             mentioned = [one for one in (mentioned or identifiers) if one.role in directed]
         fitting = mentioned or identifiers
-        if len({one.role or one.name for one in fitting}) != 1:
+        if len({one.role or one.name for one in fitting}) > 1:
+            raise AmbiguousError(phrase.text)
+        if not fitting:
             raise NotFollowedError(phrase.text)
         (argument, *_) = fitting
         if argument.role and argument.kind == "identifier":
@@ -617,7 +641,7 @@ def _bind_presence(phrase: Phrase, said: frozenset[str], tool: DescribedTool) ->
     ]
     if len(named) != 1 or named[0].name in tool.required:
         return None
-    return Test("presence", (named[0].name,))
+    return to_presence(named[0])
 
 
 def _bind_given(phrase: Phrase, words: Sequence[str], tool: DescribedTool) -> Test | None:

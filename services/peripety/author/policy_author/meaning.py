@@ -38,6 +38,10 @@ class NotFollowedError(Exception):
         self.part = part
 
 
+class AmbiguousError(NotFollowedError):
+    """A value may belong to more than one argument of a tool."""
+
+
 @dataclass(frozen=True, slots=True)
 class Phrase:
     """Words that restrict calls: a preposition with its object, or the words of a condition.

@@ -11,7 +11,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.author.policy_author.binding import Vocabulary
 from peripety.author.policy_author.clauses import derive_sentence, find_stop
@@ -27,8 +27,10 @@ from peripety.author.policy_author.formulas import (
 )
 from peripety.author.policy_author.meaning import (
     EMBEDDED,
+    AmbiguousError,
     Effect,
     NotFollowedError,
+    Phrase,
     iter_phrases,
     join_text,
 )
@@ -54,6 +56,7 @@ _MAX_SERVER_NAME = 32
 _MAX_REASON = 1_000
 _MAX_SENTENCE = 2_000
 _MOST_ENDS = 12
+_NEGATED = ("no ", "not ")
 _PROHIBITING = {"NOT", "DONOT", "NO", "NOTHING", "NOONE", "FORBIDDEN"}
 _LIMITING = {
     *_PROHIBITING,
@@ -134,8 +137,8 @@ def build_rules(
     reader = _SentenceReader(Vocabulary(known, lists or {}))
     rules: list[tuple[tuple[bool, int, int], dict[str, Any]]] = []
     unfollowed: list[UnfollowedSentence] = []
-    for number, sentence in enumerate(split_sentences(constitution), start=1):
-        statements, missing = reader.read(sentence)
+    read = [(sentence, *reader.read(sentence)) for sentence in split_sentences(constitution)]
+    for number, (sentence, statements, missing) in enumerate(_keep_fallbacks(read), start=1):
         ids: list[str] = []
         for count, statement in enumerate(_keep_tools(statements, own)):
             rule = _build_rule(statement, sentence, f"{number}{_rule_id_suffix(count)}")
@@ -148,6 +151,39 @@ def build_rules(
             unfollowed.append(replace(missing, rule_ids=tuple(ids)))
     ordered = tuple(rule for _, rule in sorted(rules, key=lambda one: one[0]))
     return DerivedRules(ordered, tuple(unfollowed))
+
+
+_Read: TypeAlias = tuple[str, list[_Statement], UnfollowedSentence | None]
+
+
+def _keep_fallbacks(read: Sequence[_Read]) -> Iterator[_Read]:
+    """Yield sentences; "everything else is allowed" is not about tools that other sentences permit.
+
+    Without a sentence that was not followed it is not clear what else there is.
+    """
+    said = [one for _, statements, _ in read for one in statements]
+    permitted = {
+        (one.server, name)
+        for one in said
+        if one.then == "allow" and not one.is_fallback
+        for name in one.tools
+    }
+    is_clear = not any(missing for _, _, missing in read)
+    for sentence, statements, missing in read:
+        kept = [
+            one
+            if one.then != "allow" or not one.is_fallback
+            else replace(one, tools=tuple(name for name in one.tools if (one.server, name) not in permitted))
+            for one in statements
+        ]
+        kept = [one for one in kept if one.tools]
+        if [one for one in statements if one.is_fallback and one.then == "allow"] and not (
+            is_clear and any(one.is_fallback and one.then == "allow" for one in kept)
+        ):
+            stopping = [one for one in kept if one.then != "allow"]
+            yield sentence, stopping, missing or UnfollowedSentence(sentence, sentence)
+        else:
+            yield sentence, kept, missing
 
 
 class _ContradictoryError(NotFollowedError):
@@ -240,10 +276,7 @@ class _SentenceReader:
         if clause.effect is Effect.PERMIT:
             found = self._bind_permission(clause, calls, condition)
         elif clause.effect is Effect.FORBID:
-            denied = assume_approval(whole, is_given=True)
-            asked = all_of(assume_approval(whole, is_given=False), negate(denied))
-            found += self._state(clause, calls, "deny", denied)
-            found += self._state(clause, calls, "escalate", asked)
+            found = self._bind_prohibition(clause, calls, whole)
         elif clause.effect is Effect.ESCALATE:
             found += self._state(clause, calls, "escalate", assume_approval(whole, is_given=False))
         else:
@@ -251,6 +284,26 @@ class _SentenceReader:
         if not found and calls.tools:
             raise _ContradictoryError(" ".join(calls.words))
         return found
+
+    def _bind_prohibition(self, clause: ClauseMeaning, calls: BoundGroup, whole: Formula) -> list[_Statement]:
+        """Return what a prohibition denies, and what it escalates because approval lifts it."""
+        denied = assume_approval(whole, is_given=True)
+        asked = all_of(assume_approval(whole, is_given=False), negate(denied))
+        return [
+            *self._state(clause, calls, "deny", denied),
+            *self._state(clause, calls, "escalate", asked),
+        ]
+
+    def _bind_limit(self, clause: ClauseMeaning, calls: BoundGroup) -> list[_Statement]:
+        """Return what "no more than 2 items may be read" denies: other numbers of items."""
+        limits = [
+            one for one in _conjuncts(calls.condition) if _is_limit(one, is_subject=bool(clause.subjects))
+        ]
+        if not limits:
+            return []
+        others = [one for one in _conjuncts(calls.condition) if one not in limits]
+        beyond = all_of(negate(all_of(*limits)), *others, clause.condition, negate(clause.exception))
+        return self._bind_prohibition(clause, calls, beyond)
 
     def _bind_permission(
         self, clause: ClauseMeaning, calls: BoundGroup, condition: Formula
@@ -271,6 +324,7 @@ class _SentenceReader:
         found = [
             *self._state(clause, calls, "allow", allowed),
             *self._state(clause, calls, "escalate", asked),
+            *self._bind_limit(clause, calls),
         ]
         if clause.focus is None:
             return found
@@ -305,7 +359,7 @@ class _SentenceReader:
                 tests = self._vocabulary.bind_formula(formula, tool, calls, is_stopping=is_stopping)
             except NotFollowedError as error:
                 failed.append(error)
-                if is_stopping and tool in calls.named:
+                if is_stopping and (tool in calls.named or isinstance(error, AmbiguousError)):
                     raise
                 continue
             is_bound = True
@@ -489,6 +543,22 @@ def _conjuncts(formula: Formula) -> tuple[Formula, ...]:
     if isinstance(formula, Junction) and formula.operator == "and":
         return tuple(one for part in formula.parts for one in _conjuncts(part))
     return (formula,)
+
+
+def _is_limit(formula: Formula, *, is_subject: bool) -> bool:
+    """Return True for a number that limits what it counts: "no more than 5 items", "at most 5 items may"."""
+    if not isinstance(formula, Phrase):
+        return False
+    bounds = [one for one in formula.tokens if one.kind == "BOUND"]
+    return any(
+        one.text.casefold().startswith(_NEGATED)
+        or (
+            is_subject
+            and one.bounds[0].operator in {"<=", "<"}
+            and not one.text.casefold().startswith("up to")
+        )
+        for one in bounds
+    )
 
 
 def _is_bound_only(calls: BoundGroup, vocabulary: Vocabulary) -> bool:

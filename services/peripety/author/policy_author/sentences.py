@@ -48,7 +48,7 @@ def _iter_paragraphs(text: str) -> Iterator[tuple[str, bool]]:
 
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-_ENDINGS = ("ings", "ing", "ions", "ion", "ies", "ied", "es", "ed", "en", "s", "e", "y")
+_ENDINGS = ("ings", "ing", "ions", "ion", "ies", "ied", "ens", "es", "ed", "en", "s", "e", "y")
 _IRREGULAR = {
     "sent": "send",
     "wrote": "write",

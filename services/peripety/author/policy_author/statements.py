@@ -129,7 +129,8 @@ def _read_clause(clause: Derivation, before: ClauseMeaning | None) -> ClauseMean
         if not meaning.groups:
             meaning = replace(meaning, groups=(CallGroup(tuple(t for one in phrases for t in one.tokens)),))
         else:
-            meaning = replace(meaning, condition=all_of(meaning.condition, *merge_phrases(phrases)))
+            said = all_of(*map(read_phrase, merge_phrases(phrases)))
+            meaning = replace(meaning, condition=all_of(meaning.condition, said))
     return meaning
 
 
@@ -148,6 +149,9 @@ def _front_antecedent(front: Derivation) -> ClauseMeaning | None:
 
 def _read_passive(statement: Derivation, before: ClauseMeaning | None) -> ClauseMeaning:
     subject, modal, phrase = first_part(statement, "np"), statement.parts[1], first_part(statement, "phrase")
+    if modal.rule == "forbid" and (duty := _read_limit(statement, before)) is not None:
+        # "Sizes must not be more than 5"
+        return duty
     groups, is_negative, is_only = read_objects(subject, before)
     verbs = items_of(phrase)
     crossed = tuple(
@@ -410,7 +414,8 @@ def _read_approved(statement: Derivation, before: ClauseMeaning | None) -> Claus
 def _read_needing(statement: Derivation, before: ClauseMeaning | None) -> ClauseMeaning:
     item = statement.find("item")[0]
     is_person = statement.has("SUBJECT_TO") and item.tokens[-1].text.casefold() in {"person", "human"}
-    if not (is_person or any(one.kind == "APPROVE" for one in item.tokens)):
+    is_none = any(one.kind == "NO" for one in item.tokens)
+    if is_none or not (is_person or any(one.kind == "APPROVE" for one in item.tokens)):
         raise NotFollowedError(join_text(item.tokens))
     return _read_approved(statement, before)
 
@@ -523,7 +528,8 @@ def _narrow_clause(tail: Derivation, before: ClauseMeaning, found: list[ClauseMe
         raise NotFollowedError(join_text(tail.tokens))
     if tail.rule == "tail_phrase":
         bound = Phrase("", tail.tokens)
-        return replace(before, condition=all_of(before.condition, bound), has_posts=True)
+        focus = all_of(before.focus if before.focus is not None else True, bound)
+        return replace(before, condition=all_of(before.condition, bound), focus=focus, has_posts=True)
     posts = read_posts([one for one in tail.parts if one.rule != "item"])
     if tail.rule == "tail_only":
         items = [Phrase("", one.tokens) for one in tail.find("item")]

@@ -237,7 +237,7 @@ class Test:
             number, `choice` for a value that the schema lists or a boolean, `presence` for an argument that
             is set.
         names: the roles, or the argument.
-        kind: the value kind of a matcher; empty otherwise.
+        kind: the value kind of a matcher; `array` for the presence of an array; empty otherwise.
         values: the entries, caller roles or accepted values.
         bound: the comparison of a number; None otherwise.
     """
@@ -272,8 +272,7 @@ class Test:
             return {"roles": list(self.values)}
         path = f"arguments.{self.names[0]}"
         if self.subject == "presence":
-            missing = {"missing": [path]}
-            return {"logic": missing if is_negated else {"!": [missing]}}
+            return {"logic": _presence(path, is_negated=is_negated, is_array=self.kind == "array")}
         if is_negated and self.values == (True,):
             # A flag that is missing is not set.
             return {"logic": {"!": [{"in": [{"var": path}, [True]]}]}}
@@ -285,6 +284,20 @@ class Test:
             test = {"!": [test]} if is_negated else test
         # A missing argument compares as 0. It must not allow a call.
         return {"logic": test if is_stopping else {"and": [{"!": [{"missing": [path]}]}, test]}}
+
+
+def _presence(path: str, *, is_negated: bool, is_array: bool) -> dict[str, Any]:
+    if is_array:
+        # An empty array is not set.
+        is_set = {"!!": [{"var": path}]}
+        return {"!": [is_set]} if is_negated else is_set
+    missing = {"missing": [path]}
+    return missing if is_negated else {"!": [missing]}
+
+
+def to_presence(argument: ToolArgument) -> Test:
+    """Return the test for an argument that is set."""
+    return Test("presence", (argument.name,), "array" if argument.schema.get("type") == "array" else "")
 
 
 _QUANTIFIERS = {(False, False): "all", (False, True): "none", (True, False): "any", (True, True): "not_all"}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.policy_author.permissions import MOST_LISTED_VALUES, CallLimit
-from peripety.author.policy_author.vocabulary import DescribedTool, Test, value_kind
+from peripety.author.policy_author.vocabulary import DescribedTool, Test, to_presence, value_kind
 from peripety.engine import ToolRequest
 from peripety.engine.policies.policy import normalize_value
 from peripety.engine.schema_validation import parse_pointer
@@ -131,7 +131,7 @@ def _limit_presence(tool: DescribedTool, argument: ToolArgument, value: Any) -> 
     if argument.is_flag and (value is None or isinstance(value, bool)):
         return CallLimit((Test("choice", (argument.name,), values=(True,)),), is_negated=value is not True)
     if value is None:
-        return CallLimit((Test("presence", (argument.name,)),), is_negated=True)
+        return CallLimit((to_presence(argument),), is_negated=True)
     if not argument.role:
         return None
     if value == []:
@@ -141,7 +141,7 @@ def _limit_presence(tool: DescribedTool, argument: ToolArgument, value: Any) -> 
     if not is_shared or argument.name in tool.required:
         return None
     # The values of the role may be those of the other arguments.
-    return CallLimit((Test("presence", (argument.name,)),))
+    return CallLimit((to_presence(argument),))
 
 
 def _read_value(tool: DescribedTool, name: str, value: Any, *, is_redacted: bool) -> Values:

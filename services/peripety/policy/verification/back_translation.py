@@ -223,6 +223,8 @@ def _describe_logic(logic: Any, *, denied: bool = False) -> str:
     """Describe an expression, or its negation; what has no words is quoted as JSON."""
     operator, operands = _split(logic)
     match operator:
+        case "!!" if len(operands) == 1 and _split(operands[0])[0] == "var":
+            return f"{_describe_value(operands[0])} {'is not set' if denied else 'is set'}"
         case "!" | "!!" if len(operands) == 1:
             return _describe_logic(operands[0], denied=denied == (operator == "!!"))
         case "and" | "or" if operands:

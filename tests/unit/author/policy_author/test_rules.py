@@ -266,11 +266,112 @@ def test_context_that_is_not_supplied_never_allows_more(text: str) -> None:
 
 
 def test_a_bound_lets_nothing_pass_that_leaves_the_number_out() -> None:
-    ((_, _, when),) = read("At most 1,000 items may be read.")
+    (denied, (_, _, when)) = read("At most 1,000 items may be read.")
+    assert denied == ("deny", ["read_item"], {"logic": {">": [{"var": "arguments.max_items"}, 1000]}})
     bounded = {"<=": [{"var": "arguments.max_items"}, 1000]}
     assert when["logic"] == {"and": [{"!": [{"missing": ["arguments.max_items"]}]}, bounded]}
     ((_, _, when),) = read("Never read more than 10 items.")
     assert when["logic"] == {">": [{"var": "arguments.max_items"}, 10]}
+
+
+@pytest.mark.parametrize(
+    ("text", "then"),
+    [
+        ("Items may be read. No more than 10 items may be read.", "deny"),
+        ("Items may be read. It may read no more than 10 items.", "deny"),
+        ("Items may be read. Items may be read, but no more than 10 items.", "deny"),
+        ("Items may be read. No more than 10 items may be read without approval.", "escalate"),
+        ("Items may be read. Up to 10 items may be read.", "allow"),
+        ("Items may be read. Reading less than 5 items or more than 10 items is forbidden.", "deny"),
+        ("Items may be read. Reading items of less than 5 or more than 10 is forbidden.", "deny"),
+    ],
+)
+def test_a_permission_that_limits_a_number_denies_the_others(text: str, then: str) -> None:
+    derived = build_rules(text, TOOLS)
+    assert not derived.unfollowed
+    document = {"policy_version": "1.0", "id": "a", "name": "a", "tools": TOOLS, "rules": [*derived.rules]}
+    call = ToolRequest("alpha", "read_item", {"path": "/a", "max_items": 11})
+    assert compile_policy(json.dumps(document)).decide(call).decision.value == then
+
+
+@pytest.mark.parametrize(
+    ("text", "then", "quantifier"),
+    [
+        ("Outside /a, items must not be written.", "deny", "not_all"),
+        ("Outside of /a, items may be written.", "allow", "none"),
+        ("Below /a, items must not be written.", "deny", "any"),
+        ("Below /a, items may be written.", "allow", "all"),
+    ],
+)
+def test_a_place_in_front_limits_like_one_behind(text: str, then: str, quantifier: str) -> None:
+    where = {"arguments": [matcher("write_path", "path", ["/a"], quantifier)]}
+    assert read(text) == [(then, ["write_item"], where)]
+
+
+def test_approval_in_front_escalates() -> None:
+    for text in ("With approval, items may be read.", "Without approval, items must not be read."):
+        assert [told[0] for told in read(text)] == ["escalate"]
+
+
+ORDERS = [
+    tool(
+        "order_crate",
+        input_schema={"properties": {"mode": {"enum": ["bulk", "token"]}, "parts": {"type": "integer"}}},
+    ),
+    tool("issue_token", input_schema={"properties": {"weight": {"type": "integer"}}}),
+    tool(
+        "order_box",
+        input_schema={"properties": {"width": {"type": "integer"}, "height": {"type": "integer"}}},
+    ),
+]
+
+
+@pytest.mark.parametrize("text", ["Tokens must not be more than 5.", "Tokens must be at most 5."])
+def test_an_object_of_a_tool_is_not_a_value_of_another_tool(text: str) -> None:
+    (rule,) = build_rules(text, ORDERS).rules
+    assert told(rule) == ("deny", ["issue_token"], {"logic": {">": [{"var": "arguments.weight"}, 5]}})
+
+
+def test_a_prohibition_does_not_skip_a_tool_whose_argument_is_not_clear() -> None:
+    found = build_rules("Orders of more than 5 are forbidden.", ORDERS)
+    assert unfollowed(found)
+    assert told(found.rules[0]) == ("deny", ["order_crate", "order_box"], {})
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("Managers may read items. All other calls are allowed.", ["write_item", "move_item"]),
+        ("Items may be read except below /a. Everything else is fine.", ["write_item", "move_item"]),
+        (
+            "Items below /a must not be read. Anything else is allowed.",
+            ["read_item", "write_item", "move_item"],
+        ),
+    ],
+)
+def test_everything_else_leaves_out_what_another_sentence_permits(text: str, allowed: list[str]) -> None:
+    derived = build_rules(text, TOOLS[:3])
+    assert not derived.unfollowed
+    assert told(derived.rules[-1]) == ("allow", allowed, {})
+
+
+@pytest.mark.parametrize("first", ["Strangers may polish items.", "Items may be read sparingly."])
+def test_everything_else_is_not_allowed_beside_a_sentence_that_is_not_followed(first: str) -> None:
+    derived = build_rules(f"{first} Everything else is allowed.", TOOLS)
+    assert unfollowed(derived) == (first, "Everything else is allowed.")
+    assert all(rule["then"] != "allow" for rule in derived.rules)
+
+
+def test_a_tool_that_is_named_whole_is_not_all_of_its_server() -> None:
+    tools = [tool("make_item", server="items"), tool("make_list", server="items")]
+    assert [told(one)[:2] for one in build_rules("Items may be made.", tools).rules] == [
+        ("allow", ["make_item"])
+    ]
+
+
+@pytest.mark.parametrize("text", ["Non-managers may not read items.", "Reading items needs no approval."])
+def test_a_word_that_negates_is_not_left_out(text: str) -> None:
+    assert unfollowed(build_rules(text, TOOLS)) == (text,)
 
 
 def test_a_way_of_using_an_argument_tells_the_tools_that_have_it() -> None:
@@ -371,13 +472,19 @@ OPTIONAL = {
         ("Notes may be sent if attachments are not given.", "allow", "deny"),
         ("Notes may be sent if a body is given.", "deny", "deny"),
         ("Notes may be sent. Notes must not have attachments.", "allow", "deny"),
+        ("Notes may be sent. Notes must not be sent without attachments.", "deny", "allow"),
     ],
 )
 def test_an_optional_argument_is_set_or_not(text: str, bare: str, filled: str) -> None:
     rules = [*build_rules(text, [OPTIONAL]).rules]
     document = {"policy_version": "1.0", "id": "a", "name": "a", "tools": [OPTIONAL], "rules": rules}
     decide = compile_policy(json.dumps(document)).decide
-    for arguments, expected in (({"body": "x"}, bare), ({"body": "x", "attachments": ["y"]}, filled)):
+    calls = (
+        ({"body": "x"}, bare),
+        ({"body": "x", "attachments": []}, bare),
+        ({"body": "x", "attachments": ["y"]}, filled),
+    )
+    for arguments, expected in calls:
         assert decide(ToolRequest("alpha", "send_note", arguments)).decision.value == expected
 
 

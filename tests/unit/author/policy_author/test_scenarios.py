@@ -53,7 +53,8 @@ def test_there_is_a_call_for_each_sentence_with_what_it_names() -> None:
 
 
 def test_numbers_are_on_the_side_that_is_meant() -> None:
-    (allowed,) = calls("At most 5 items may be read.")
+    beyond, allowed = calls("At most 5 items may be read.")
+    assert (beyond[0], beyond[1]["max_items"]) == ("deny", 6)
     assert (allowed[0], allowed[1]["max_items"]) == ("allow", 5)
     (denied,) = calls("Never read more than 3 items.")
     assert (denied[0], denied[1]["max_items"]) == ("deny", 4)

@@ -48,6 +48,8 @@ def _translate(one: dict[str, Any], *others: dict[str, Any], **options: Any) -> 
             'Deny any call if (`mode` is not "x" or "y" or `amount` is at least 5).',
         ),
         ({"logic": {"missing": ["arguments.mode"]}}, "Deny any call if `mode` is missing."),
+        ({"logic": {"!!": [{"var": "arguments.mode"}]}}, "Deny any call if `mode` is set."),
+        ({"logic": {"!": [{"!!": [{"var": "arguments.mode"}]}]}}, "Deny any call if `mode` is not set."),
         (
             {"logic": {"substr": [{"var": "arguments.mode"}, 0, 1]}},
             'Deny any call if `{"substr": [{"var": "arguments.mode"}, 0, 1]}` holds.',
