@@ -174,8 +174,8 @@ class Vocabulary:
         of_words = [tool for tool in self.tools if is_named(tool, words)]
         if not is_stopping:
             # "Items may be made" names `make_item`, and not all that the server `items` makes.
-            said = word_stems(words)
-            of_words = [tool for tool in of_words if said & {*tool.parts[1:]}] or of_words
+            whole = [tool for tool in of_words if word_stems(words) & {*tool.parts[1:]}]
+            of_words = whole or of_words
         tools = named or of_words
         if not tools:
             tools = self._match_words(words, kinds, is_all=is_all, is_stopping=is_stopping)
