@@ -46,6 +46,8 @@ from peripety.author.policy_author.subjects import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from peripety.author.policy_author.formulas import Formula
 
 
@@ -76,6 +78,7 @@ def read_meaning(sentence: Derivation, previous: ClauseMeaning | None = None) ->
         NotFollowedError: a part has no meaning.
     """
     found: list[ClauseMeaning] = []
+    fronts: Sequence[Derivation] = ()
     for part in sentence.find(
         "clause",
         "tail",
@@ -88,18 +91,41 @@ def read_meaning(sentence: Derivation, previous: ClauseMeaning | None = None) ->
     ):
         before = found[-1] if found else previous
         if part.rule == "clause":
+            own = part.parts[:-1]
             found.append(_read_clause(part, before))
-            continue
-        if not found:
+        elif not found:
             raise NotFollowedError(join_text(part.tokens))
-        if part.rule in {"tail_not", "tail_only"} or _is_bound_tail(part):
+        elif part.rule in {"tail_not", "tail_only"} or _is_bound_tail(part):
             found[-1] = _narrow_clause(part, found[-1], found)
+            continue
         else:
+            own = ()
             found.append(_read_tail(part, found[-1]))
+        if len(found) > 1 and _is_shared_condition(sentence, part, found[-2], found[-1]):
+            raise NotFollowedError(join_text(part.tokens))
+        if not own and found[-1].effect is Effect.PERMIT:
+            # "With approval, items may be read and items may be moved"
+            found[-1] = _apply_fronts(found[-1], fronts)
+        fronts = own or fronts
     excluded = [
         ClauseMeaning(Effect.FORBID, one.excluded, condition=one.condition) for one in found if one.excluded
     ]
     return [*excluded, *found]
+
+
+def _is_shared_condition(
+    sentence: Derivation, part: Derivation, before: ClauseMeaning, meaning: ClauseMeaning
+) -> bool:
+    """Return True if a condition may belong to both clauses: "items may be read and may be moved if"."""
+    place = sentence.children.index(part)
+    behind = part.parts[-1].parts if part.rule == "clause" else part.parts
+    has_comma = any(
+        not isinstance(one, Derivation) and one.kind == "COMMA"
+        for one in sentence.children[place - 2 : place]
+    )
+    has_condition = any(one.rule in {"if_post", "unless_post"} for one in behind)
+    both = before.effect is Effect.PERMIT and meaning.effect is Effect.PERMIT
+    return both and has_condition and not has_comma and not before.has_posts
 
 
 def _is_bound_tail(part: Derivation) -> bool:
@@ -116,7 +142,11 @@ def _read_clause(clause: Derivation, before: ClauseMeaning | None) -> ClauseMean
     *fronts, statement = clause.parts
     for front in fronts:
         before = before or _front_antecedent(front)
-    meaning = _STATEMENTS[statement.rule](statement, before)
+    return _apply_fronts(_STATEMENTS[statement.rule](statement, before), fronts)
+
+
+def _apply_fronts(meaning: ClauseMeaning, fronts: Sequence[Derivation]) -> ClauseMeaning:
+    """Apply the conditions and places in front of a clause."""
     for front in fronts:
         if front.rule == "front_unless":
             said = read_condition(front.parts[0])
@@ -293,6 +323,9 @@ def _read_banned(statement: Derivation, before: ClauseMeaning | None) -> ClauseM
         callers, is_negative, is_only = read_callers(statement.find("np")[0])
         if is_negative or is_only:
             raise NotFollowedError(join_text(statement.tokens))
+    elif before is not None and statement.tokens[0].text.casefold() == "not":
+        # "Managers may read items, but not move them"
+        callers = before.callers
     groups = read_groups(first_part(statement, "phrase"), before)
     return _apply_posts(ClauseMeaning(Effect.FORBID, groups, callers=callers), statement, None)
 

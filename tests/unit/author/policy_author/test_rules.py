@@ -308,6 +308,30 @@ def test_a_place_in_front_limits_like_one_behind(text: str, then: str, quantifie
     assert read(text) == [(then, ["write_item"], where)]
 
 
+@pytest.mark.parametrize(
+    ("text", "conditions"),
+    [
+        ("Below /a, items may be read, and items may be written.", 2),
+        ("If they are below /a, items may be read and may be written.", 2),
+        ("Unless they are below /a, items may be read, and writing items is allowed.", 2),
+        ("Below /a, items may be read, but items must not be written.", 1),
+        ("Items may be read, and may be written if they are below /a.", 1),
+    ],
+)
+def test_a_condition_in_front_is_one_of_each_permission(text: str, conditions: int) -> None:
+    assert sum("arguments" in when for _, _, when in read(text)) == conditions
+
+
+def test_a_condition_behind_two_permissions_without_a_comma_is_not_followed() -> None:
+    assert unfollowed(build_rules("Items may be read and may be written if they are below /a.", TOOLS))
+
+
+def test_not_behind_a_permission_is_about_the_same_callers() -> None:
+    denied, allowed = read("Managers may read items, but not write them.")
+    assert denied == ("deny", ["write_item"], {"roles": ["manager"]})
+    assert allowed == ("allow", ["read_item"], {"roles": ["manager"]})
+
+
 def test_approval_in_front_escalates() -> None:
     for text in ("With approval, items may be read.", "Without approval, items must not be read."):
         assert [told[0] for told in read(text)] == ["escalate"]
