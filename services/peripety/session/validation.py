@@ -183,7 +183,10 @@ def check_known_actions(actions: Sequence[PlayerAction], spec: Mapping[str, Any]
     for index, action in enumerate(actions):
         if action.action_id not in known:
             name = action.action_id[:64]
-            raise field_error(f".actions[{index}].action_id", f"is not an action of the scenario: '{name}'")
+            raise field_error(
+                f".actions[{index}].action_id",
+                f"is not an action of the scenario: '{name}'; use one of the session's legal_actions",
+            )
 
 
 def check_session_id(session_id: str) -> None:
@@ -251,7 +254,7 @@ def check_rewind(request: RewindRequest) -> None:
         violations.append(FieldViolation(".expected_turn", "is required: the session's turn, at least 1"))
     elif request.turn >= request.expected_turn:
         violations.append(
-            FieldViolation(".turn", "must be less than expected_turn, so that there are turns to rewind"),
+            FieldViolation(".turn", f"must be less than {request.expected_turn}, the session's turn"),
         )
     _raise_if_any(violations)
 

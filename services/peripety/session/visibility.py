@@ -150,8 +150,8 @@ class Projector:
         return ViewerProjection(self._visibility, viewer)
 
     def _describe_choices(self) -> str:
-        playable = [name for name, entity in self._entities.items() if entity.get("playable")][:8]
-        listed = f"use one of {', '.join(playable)}, or leave" if playable else "leave"
+        playable = [f"'{name}'" for name, entity in self._entities.items() if entity.get("playable")][:8]
+        listed = f"use {' or '.join(playable)}, or leave" if playable else "leave"
         return f"{listed} the field empty for the public view"
 
 

@@ -36,7 +36,7 @@ def change(path: str, before: Any = ABSENT, after: Any = ABSENT) -> Change:
 
 
 def test_an_unknown_entity_is_no_point_of_view() -> None:
-    with pytest.raises(NotFoundError, match="use one of p, q") as caught:
+    with pytest.raises(NotFoundError, match="use 'p' or 'q', or leave") as caught:
         view("nobody")
     assert caught.value.code == "UNKNOWN_ENTITY"
 
