@@ -41,6 +41,7 @@ __all__ = [
     "NarratorProfile",
     "ProviderLimits",
     "ProviderName",
+    "describe_listen_error",
     "is_loopback",
     "split_address",
 ]
@@ -175,6 +176,13 @@ def split_address(address: str) -> tuple[str, int]:
     if match is None or int(match["port"]) > 65535:  # noqa: PLR2004 - the highest port there is
         raise ValueError("must be host:port, for example 127.0.0.1:50051")
     return match["host"].strip("[]"), int(match["port"])
+
+
+def describe_listen_error(error: OSError) -> str:
+    """Return the reason why a socket cannot listen, without the address that Python adds to it."""
+    if error.errno is None or error.errno < 0:  # the name of the host is not found
+        return error.strerror or str(error)
+    return os.strerror(error.errno)
 
 
 def is_loopback(host: str) -> bool:

@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from peripety.core.config import is_loopback, split_address
+from peripety.core.config import describe_listen_error, is_loopback, split_address
 from peripety.core.http_server import serve_http
 from peripety.core.storage.database import Database
 from peripety.edge.access import AccessControl
@@ -164,7 +164,8 @@ def _listen(address: str) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         raise UnavailableError(
-            f"cannot listen on {address} ({error.strerror}); set PERIPETY_EDGE_LISTEN to another",
+            f"cannot listen on {address} ({describe_listen_error(error)});"
+            " set PERIPETY_EDGE_LISTEN to another",
             code="ADDRESS_UNAVAILABLE",
         ) from None
 

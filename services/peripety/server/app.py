@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,7 +23,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_health.v1.health import SERVICE_NAME
 
 from peripety import engine
-from peripety.core.config import is_loopback, split_address
+from peripety.core.config import describe_listen_error, is_loopback, split_address
 from peripety.core.module_loader import load_module
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from peripety.rpc.container import ServiceContainer
@@ -232,10 +233,22 @@ def _listen(server: grpc.aio.Server, address: str) -> str:
         port = server.add_insecure_port(address)
     except RuntimeError:
         raise UnavailableError(
-            f"cannot listen on {address}, in use or not local; set PERIPETY_LISTEN to another",
+            f"cannot listen on {address} ({_find_listen_error(address)});"
+            " set --listen or PERIPETY_LISTEN to another",
             code="ADDRESS_UNAVAILABLE",
         ) from None
     return f"{address.rpartition(':')[0]}:{port}"
+
+
+def _find_listen_error(address: str) -> str:
+    """Return the reason why gRPC cannot listen, which it only logs."""
+    host, port = split_address(address)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        return describe_listen_error(error)
+    return "in use or not local"
 
 
 def _reject_open_plaintext(config: Config, address: str) -> None:

@@ -273,7 +273,8 @@ async def test_every_way_to_write_this_machine_is_served(tmp_path: Path, address
 
 async def test_an_address_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
     async with serve_registered(config_for(tmp_path), [service()]) as app:
-        with pytest.raises(UnavailableError, match=f"cannot listen on 127.0.0.1:{app.port}"):
+        told = rf"cannot listen on 127.0.0.1:{app.port} \(Address already in use\)"
+        with pytest.raises(UnavailableError, match=told):
             async with serve_registered(config_for(tmp_path), [service()], app.address):
                 pass
 

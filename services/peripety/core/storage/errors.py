@@ -29,6 +29,9 @@ BUSY_SECONDS = 10
 retryable error.
 """
 
+_LASTING_FAULTS = frozenset({"SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_READONLY"})
+"""Faults of a file that is not a database, or that this process may not use."""
+
 
 def storage_unavailable(fault: str) -> UnavailableError:
     """Return the error for a database that does not work.
@@ -36,8 +39,9 @@ def storage_unavailable(fault: str) -> UnavailableError:
     Args:
         fault: the driver's name of the fault.
     """
+    remedy = "set PERIPETY_DATABASE_URL to another path" if fault in _LASTING_FAULTS else "try again later"
     return UnavailableError(
-        f"database is unavailable ({fault}), nothing was changed; try again later",
+        f"database is unavailable ({fault}), nothing was changed; {remedy}",
         code="STORAGE_UNAVAILABLE",
         details={"fault": fault},
     )

@@ -81,7 +81,7 @@ class SqliteFile:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UnavailableError(
-                f"directory of the database cannot be created ({error.strerror});"
+                f"directory {Path(path).parent} of the database cannot be created ({error.strerror});"
                 " set PERIPETY_DATABASE_URL to another path",
                 code="STORAGE_UNAVAILABLE",
             ) from None

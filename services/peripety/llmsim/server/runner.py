@@ -77,8 +77,10 @@ async def accept_connections(protocols: web.Server, host: str, port: int) -> Asy
     try:
         listener = await asyncio.get_running_loop().create_server(protocols, host, port, backlog=1024)
     except OSError as error:
+        from peripety.core.config import describe_listen_error  # noqa: PLC0415 - loads pydantic
+
         raise UnavailableError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}",
+            f"cannot listen on {host}:{port} ({describe_listen_error(error)}); choose another port",
             code="ADDRESS_UNAVAILABLE",
         ) from error
     try:

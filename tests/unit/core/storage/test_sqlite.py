@@ -50,6 +50,7 @@ async def test_a_file_that_is_no_database_is_unavailable_not_a_traceback(tmp_pat
     with pytest.raises(UnavailableError) as caught:
         await Database.open(f"sqlite:///{path}")
     assert caught.value.details == {"fault": "SQLITE_NOTADB"}
+    assert "set PERIPETY_DATABASE_URL" in caught.value.message
     assert path.read_bytes().startswith(b"text")
 
 
