@@ -267,7 +267,7 @@ def main() -> None:
         if os.environ.get(DEBUG_VARIABLE):
             raise
         discard_output()
-        sys.exit(f"error: cannot write the output: {error.strerror or error}")
+        sys.exit(f"error: cannot write {error.filename or 'the output'}: {error.strerror or error}")
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
@@ -294,7 +294,9 @@ def _explain_usage(error: ClickException) -> int:
     for pattern, words in _USAGE_WORDS:
         message = pattern.sub(words, message)
     message = re.sub(r"^'(.+?)'", r"\1", message)
-    sys.stderr.write(f"error: {message[:1].lower()}{message[1:]}\n  see: {_command_path(error)} --help\n")
+    if message[1:2].islower():  # not the name of an argument, such as TURN
+        message = message[:1].lower() + message[1:]
+    sys.stderr.write(f"error: {message}\n  see: {_command_path(error)} --help\n")
     return error.exit_code
 
 

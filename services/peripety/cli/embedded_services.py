@@ -71,7 +71,15 @@ async def services_at(server: str | None, *names: str, **settings: Any) -> Async
         server: its `host:port`.
         names: the services to embed.
         settings: overrides of the environment for these; see `Config`.
+
+    Raises:
+        BadParameter: the server is not `host:port`.
     """
+    if server is not None:
+        try:
+            split_address(server)
+        except ValueError as error:
+            raise typer.BadParameter(f"--server {error}") from None
     async with embedded_services(*names, **settings) if server is None else open_channel(server) as channel:
         yield channel
 

@@ -89,9 +89,9 @@ def _refuse_yaml(source: str) -> None:
     if Path(source).suffix.lower() in _YAML:
         target = Path(source).with_suffix(".json")
         raise InvalidArgumentError(
-            f"{printable(source)} is YAML, and specifications are JSON; convert it, for example with"
-            f" `yq -o json {printable(source)} > {printable(str(target))}`. `peripety schema` gives an editor"
-            " completion for the JSON",
+            f"cannot read {printable(source)}: it is YAML, and specifications are JSON; convert it,"
+            f" for example with `yq -o json {printable(source)} > {printable(str(target))}`."
+            " `peripety schema` gives an editor completion for the JSON",
             code="UNREADABLE",
         )
 

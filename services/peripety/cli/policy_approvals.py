@@ -215,7 +215,10 @@ async def _answer(approval_id: str, path: Path | None, *, is_approved: bool) -> 
         calls = map(_to_call, await _list(stub, metadata))
         call = next((one for one in calls if one["approval_id"] == approval_id), None)
         if call is None:
-            raise NotFoundError(f"no call waits as {approval_id}", code="APPROVAL_NOT_FOUND")
+            raise NotFoundError(
+                f"no call waits as {approval_id}; `peripety policy approvals` lists those that wait",
+                code="APPROVAL_NOT_FOUND",
+            )
         await _send(stub, metadata, call, is_approved=is_approved)
         result_console().print(f"{'approved' if is_approved else 'denied'}: {format_call(call)}")
 

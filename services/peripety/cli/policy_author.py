@@ -7,6 +7,7 @@ stored policies.
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from functools import partial
@@ -157,11 +158,19 @@ def policy_input(argument: str, scenarios: str | None = None) -> PolicyInput:
     Args:
         argument: a compiled folder, a policy document, `-`, or a stored policy as `ID` or `ID@HASH`.
         scenarios: a file with scenarios; None for those in the folder or stored with the policy.
+
+    Raises:
+        BadParameter: the folder has no policy document.
     """
     given = _read_suite(scenarios) if scenarios is not None else None
     path = Path(argument)
     if path.is_dir():
-        given = _read_suite(str(path / SCENARIOS_FILE)) if given is None else given
+        if not (path / POLICY_FILE).exists():
+            raise typer.BadParameter(
+                f"{path} has no {POLICY_FILE}; write it with: peripety policy compile {path} -o DIR",
+            )
+        if given is None and (path / SCENARIOS_FILE).exists():
+            given = _read_suite(str(path / SCENARIOS_FILE))
         return PolicyInput(pb.PolicySource(document=_read_bytes(str(path / POLICY_FILE))), given)
     stored = _STORED_POLICY.fullmatch(argument)
     if stored and not path.exists():
@@ -186,7 +195,9 @@ def _read_json(file: str) -> Any:
     try:
         return json.loads(read_text_file(file))
     except (ValueError, RecursionError) as error:
-        raise InvalidArgumentError(f"{printable(file)} is not JSON: {error}", code="FILE_INVALID") from None
+        raise InvalidArgumentError(
+            f"cannot read {printable(file)}: not JSON: {error}", code="FILE_INVALID"
+        ) from None
 
 
 def read_text_file(file: str) -> str:
@@ -199,7 +210,7 @@ def read_text_file(file: str) -> str:
         return _read_bytes(file).decode()
     except UnicodeDecodeError as error:
         raise InvalidArgumentError(
-            f"{printable(file)} is not UTF-8 (byte {error.start + 1}); save or convert it as UTF-8",
+            f"cannot read {printable(file)}: not UTF-8 (byte {error.start + 1}); save or convert it as UTF-8",
             code="BAD_TEXT",
         ) from None
 
@@ -208,7 +219,7 @@ def _read_bytes(file: str) -> bytes:
     with open_input(file) as stream:
         content = stream.read(_MAX_BYTES + 1)
     if len(content) > _MAX_BYTES:
-        raise InvalidArgumentError(f"{printable(file)} is longer than 16 MiB", code="FILE_INVALID")
+        raise InvalidArgumentError(f"cannot read {printable(file)}: longer than 16 MiB", code="FILE_INVALID")
     return content
 
 
@@ -216,10 +227,15 @@ def require_folder(out: Path | None) -> None:
     """Check that an output folder can be created, before the work starts.
 
     Raises:
-        BadParameter: a file has this path.
+        BadParameter: a file has this path, or its folder is not writable.
     """
-    if out is not None and any(path.is_file() for path in (out, *out.parents)):
+    if out is None:
+        return
+    if any(path.is_file() for path in (out, *out.parents)):
         raise typer.BadParameter(f"cannot write to {out}: choose a folder")
+    existing = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    if not os.access(existing, os.W_OK):
+        raise typer.BadParameter(f"cannot write to {out}: {existing} is not writable; choose another folder")
 
 
 async def _compile(

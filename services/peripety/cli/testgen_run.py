@@ -288,7 +288,9 @@ def make_subject(
     if argv is None and function is None:
         return None
     if not argv and function is None:
-        raise typer.BadParameter("the command is missing after --: --command -- PROGRAM ARGUMENT...")
+        raise typer.BadParameter(
+            "the command is missing: add it after --, such as: --command -- python3 tool.py"
+        )
     where = "" if directory is None else str(directory.resolve())
     paths = [str(path.absolute()) for path in readable]
     return pb.Subject(

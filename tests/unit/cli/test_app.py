@@ -90,6 +90,13 @@ def test_completion_can_be_installed() -> None:
         (["play", "--seed", "-1"], "error: --seed must be at least 0", "play"),
         (["dry-run", "x", "--runs", "many"], "error: --runs must be a whole number", "dry-run"),
         (["models", "--provider", "x"], "error: --provider: unknown provider x; use one of", "models"),
+        (["sessions", "rewind", "latest", "x"], "error: TURN must be a whole number", "sessions rewind"),
+        (["sessions", "list", "--server", "host"], "error: --server must be host:port", "sessions list"),
+        (
+            ["testgen", "generate", "x", "--command"],
+            "error: the command is missing: add it",
+            "testgen generate",
+        ),
         (["playy"], "error: no such command 'playy'. Did you mean 'play'", ""),
         (["certify"], "error: missing argument 'FILE'", "certify"),
     ],
@@ -195,6 +202,18 @@ def test_a_file_that_cannot_be_read_gives_two_and_the_others_are_checked(good: s
     assert result.exit_code == 2
     assert result.stderr.count("error: cannot read") == 2
     assert f"{good}: valid" in result.stdout
+
+
+def test_yaml_is_named_as_the_file_that_it_is_in(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.yaml").write_text("a: 1")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["peripety", "dry-run", "mine.yaml"])
+    with pytest.raises(SystemExit) as ended:
+        cli_app.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("error: cannot read mine.yaml: it is YAML")
 
 
 def test_a_folder_is_looked_through_for_what_may_hold_specifications(good: str, tmp_path: Path) -> None:

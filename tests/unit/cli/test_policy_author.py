@@ -96,6 +96,19 @@ def test_a_document_alone_has_no_scenarios(tmp_path: Path) -> None:
         alone.required_scenarios()
 
 
+def test_a_folder_that_is_not_compiled_names_the_command(tmp_path: Path) -> None:
+    write(tmp_path / "constitution.md", "Reading is allowed.")
+    with pytest.raises(
+        typer.BadParameter, match=r"has no policy.json; write it with: peripety policy compile"
+    ):
+        policy_input(str(tmp_path))
+
+
+def test_a_folder_may_have_the_policy_alone(tmp_path: Path) -> None:
+    write(tmp_path / "policy.json", {})
+    assert policy_input(str(tmp_path)).scenarios is None
+
+
 def test_a_policy_that_is_nowhere_is_named() -> None:
     with pytest.raises(InvalidArgumentError, match="cannot read nowhere"):
         policy_input("nowhere.json")

@@ -237,7 +237,7 @@ def test_each_kind_of_subject_is_named_and_brings_its_context(
             ["a", "--scenario", "s", "--policy", "p"],
             "--scenario, --policy, --command and --function exclude each other",
         ),
-        (["a", "--command"], "the command is missing after --"),
+        (["a", "--command"], "the command is missing: add it after --"),
         (["a", "--grpc"], "--grpc needs the command that starts the service"),
         (["a", "--diff", "HEAD"], "--diff needs --environment DIR"),
         (["a", "--diff", "HEAD", "--command", "--", "cat"], "--diff needs --environment DIR"),

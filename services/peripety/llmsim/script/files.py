@@ -45,14 +45,14 @@ def load_script(path: str | Path) -> Script:
         ScriptError: the file cannot be read or is not valid.
     """
     path = Path(path)
-    if path.suffix not in _FORMATS:
-        raise _whole_file_error(str(path), f"unknown suffix {path.suffix!r}; use .toml or .json")
     try:
         source = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _whole_file_error(str(path), f"not UTF-8 text: invalid byte {error.start}") from None
     except OSError as error:
         raise _whole_file_error(str(path), f"cannot be read: {error.strerror or error}") from None
+    if path.suffix not in _FORMATS:
+        raise _whole_file_error(str(path), f"unknown suffix {path.suffix!r}; use .toml or .json")
     return parse_script(source, format=_FORMATS[path.suffix], base=path.parent, name=str(path))
 
 

@@ -49,7 +49,7 @@ class FunctionSubject(CommandSubject):
         found = FUNCTION_PATTERN.fullmatch(function)
         if found is None:
             raise InvalidArgumentError(
-                f".subject.command.function: is not package.module:name or package.module: {function[:200]}",
+                f"subject.command.function: is not package.module:name or package.module: {function[:200]}",
                 code="NO_SUCH_FUNCTION",
             )
         self._function = function
@@ -73,7 +73,7 @@ class FunctionSubject(CommandSubject):
         super().__init__(argv, **options)
         if is_measured and (self._program is None or not self._program.functions):
             raise InvalidArgumentError(
-                f".subject.command.function: {function} is not a function, or a module with public functions,"
+                f"subject.command.function: {function} is not a function, or a module with public functions,"
                 " that this interpreter finds; add the directory of the module with --environment DIR, or"
                 " name the interpreter after --",
                 code="NO_SUCH_FUNCTION",
