@@ -23,7 +23,7 @@ from peripety.session.narration.prompt_room import PromptRoom
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
-    from peripety.engine import Change, RollResult
+    from peripety.engine import Change, RollResult, Status
     from peripety.scenario.rule_graph.graph import Path
     from peripety.session.events import Event
     from peripety.session.narration.turn_history import TurnText
@@ -281,7 +281,8 @@ def describe_facts(
         facts |= _describe_repetitions(parts, names, happened_before, *limits[1:])
         if max_bytes is None or json_size(facts) <= max_bytes:
             break
-    return facts | _describe_epilogue(parts, names)
+    ends = [part.status for part in parts if isinstance(part, WorldResolved)]
+    return facts | (describe_epilogue(names, ends[-1]) if ends else {})
 
 
 def list_happened(events: Iterable[Event], names: TurnNames) -> tuple[str, ...]:
@@ -312,14 +313,10 @@ def _describe_repetitions(
     return {"repeated": told} if told else {}
 
 
-def _describe_epilogue(
-    parts: Iterable[ActionResolved | WorldResolved],
-    names: TurnNames,
-) -> dict[str, str]:
-    """Return the epilogue of the ending that the turn reached; empty without one."""
-    ends = [part.status for part in parts if isinstance(part, WorldResolved)]
-    told = [text for end in ends if (text := engine.read_epilogue(names.epilogues, end))]
-    return {"epilogue": truncate_text(told[-1], _EPILOGUE_CHARACTERS)} if told else {}
+def describe_epilogue(names: TurnNames, status: Status) -> dict[str, str]:
+    """Return the epilogue of the ending that a run has reached; empty without one."""
+    text = engine.read_epilogue(names.epilogues, status)
+    return {"epilogue": truncate_text(text, _EPILOGUE_CHARACTERS)} if text else {}
 
 
 def _facts(

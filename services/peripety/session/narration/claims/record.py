@@ -52,7 +52,7 @@ class TurnFacts:
         status: the status of the run after it.
         knows_status: True if the narrator knows that status.
         done_before: ids of the actions that were accepted in earlier turns.
-        texts: the texts that the audience has been given: clues, statements and log lines.
+        texts: the texts that the audience has been given: clues, statements, log lines, the ending.
         secrets: the texts that it may not know.
         known: further texts that it knows.
     """
@@ -125,6 +125,8 @@ def turn_facts(
     changes = [change for part in parts for change in part.changes]
     statuses = [part.status for part in parts if isinstance(part, WorldResolved)]
     given = [shown[section] for section in ("clues", "statements") if section in spec]
+    ending = statuses[-1] if statuses and knows_status else Status("ongoing")
+    told_at_end = [ending.message, engine.read_epilogue(spec.get("epilogues", {}), ending)]
     return TurnFacts(
         spec,
         read_facts(spec, view.project_state(before), view.viewer),
@@ -138,6 +140,7 @@ def turn_facts(
         [
             *(text for texts in given for text in texts.values() if isinstance(text, str)),
             *_log_texts(view, parts),
+            *(text for text in told_at_end if text),
         ],
         secrets,
         known,

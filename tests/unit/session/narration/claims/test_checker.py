@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from peripety.engine import Status
 from peripety.session.events import (
     ActionResolved,
     DialogueSpoken,
@@ -119,6 +120,23 @@ def test_only_what_a_message_tells_of_its_ending_is_an_ending(prose: str, is_cla
     losses = [{"id": f"end_{at}", "when": {"<": [1, 0]}, "message": text} for at, text in enumerate(ENDINGS)]
     checker = ClaimChecker(replace(facts, spec={**facts.spec, "loss_conditions": losses}))
     assert [one.kind for one in checker.check(prose)] == ["ending"] * is_claim
+
+
+def test_what_the_reached_ending_tells_is_not_the_claim_of_another_ending() -> None:
+    facts = next(case.facts for case in cases("honest"))
+    won, lost = (
+        "Both sides have closed it, and know what they closed.",
+        "Both sides have closed it in the dark.",
+    )
+    spec = {
+        **facts.spec,
+        "loss_conditions": [{"id": "lost", "when": {"<": [1, 0]}, "message": lost}],
+        "win_conditions": [{"id": "won", "when": {"<": [1, 0]}, "message": won}],
+    }
+    checker = ClaimChecker(replace(facts, spec=spec, status=Status("won", "won", won)))
+    assert checker.check(won) == []
+    assert checker.check("By evening both sides have closed it.") == []
+    assert [one.kind for one in checker.check(lost)] == ["ending"]
 
 
 def test_an_ending_that_befalls_the_player_is_no_act_upon_oneself() -> None:
