@@ -22,6 +22,7 @@ from peripety.session.narration.scenario_prompt import list_characters
 from peripety.session.narration.secret_filter import find_leaks
 from peripety.session.narration.turn_context import (
     count_repetitions,
+    describe_epilogue,
     describe_place,
     describe_promises,
     list_happened,
@@ -192,7 +193,8 @@ class NarratorToolExecutor:
             **self._describe_repetitions(played),
             **self._visible_effects(played.world.changes, played.world.log),
             **self._new_story(played.tree),
-            "status": encode_value(played.world.status),
+            "status": encode_value(replace(played.world.status, epilogue=None)),
+            **describe_epilogue(self._scene.names, played.world.status),
         }
 
     def _describe_repetitions(self, played: TurnResult) -> dict[str, Any]:
@@ -411,14 +413,14 @@ def _own_tool(name: str, description: str, properties: Mapping[str, Any]) -> Too
 
 _NO_ACTION_TOOL = _own_tool(
     NO_ACTION,
-    "The player's words are clear, but none of the actions is tried. Time passes, and the result is what the "
-    "world does.",
+    "The player's words are clear, but none of the actions is tried, or all were rejected. Time passes, "
+    "and the result is what the world does.",
     {},
 )
 _ASK_PLAYER_TOOL = _own_tool(
     ASK_PLAYER,
-    "The player's words cannot be understood. Send one short question, before any other call and without a "
-    "narration. No turn is spent.",
+    "The player's words cannot be understood, or are about the game. Send one short question, before any "
+    "other call and without a narration. No turn is spent.",
     {"question": {"type": "string", "maxLength": _QUESTION_CHARACTERS}},
 )
 

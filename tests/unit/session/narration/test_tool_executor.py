@@ -92,6 +92,23 @@ async def test_an_action_with_illegal_parameters_is_rejected_with_reasons_and_le
     assert not json.loads(about.speculation.result.record)["actions"]
 
 
+async def test_after_rejected_actions_time_may_pass_so_that_the_world_is_told() -> None:
+    _, gateway = await played(calling(("action:never", {})), calling(("no_action", {})), outcome("Told."))
+    ((refused, failed),) = results(gateway)
+    assert (refused["accepted"], failed, "world" in refused) == (False, True, False)
+    ((result, failed),) = results(gateway, 2)
+    assert not failed
+    assert result["world"]["status"]["kind"] == "ongoing"
+
+
+async def test_the_epilogue_of_an_ending_is_told_with_the_result_of_the_turn() -> None:
+    about = scene(epilogues={"first": "A last text."}, spec_version="1.1")
+    _, gateway = await played(calling(("action:end", {})), outcome("Told."), about=about)
+    ((result, _),) = results(gateway)
+    assert result["world"]["epilogue"] == "A last text."
+    assert result["world"]["status"]["condition"] == "first"
+
+
 async def test_after_a_rejected_action_another_may_be_tried() -> None:
     events, _ = await played(calling(("action:never", {})), calling(("action:raise", {})), outcome("Told."))
     assert [one.action_id for one in events if isinstance(one, ActionResolved)] == ["raise"]
