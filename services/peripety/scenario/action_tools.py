@@ -28,13 +28,13 @@ class PublicAction:
 
     Attributes:
         preconditions: the preconditions that read only public state.
-        has_secret_preconditions: True if there are others.
+        unseen_preconditions: what the others read, in words.
         effects: the effects on public state.
         derives: the derived values of the action; one that reads restricted state is reduced to its name.
     """
 
     preconditions: Mapping[str, Any]
-    has_secret_preconditions: bool
+    unseen_preconditions: tuple[str, ...]
     effects: tuple[Mapping[str, Any], ...]
     derives: Mapping[str, Any]
 
@@ -57,16 +57,19 @@ class PublicScenario:
         hidden = frozenset[str]().union(*(self._find_hidden_derives(variant) for variant in variants))
         conditions = _split_conjunction(action["preconditions"])
         each = zip(*(_split_conjunction(variant["preconditions"]) for variant in variants), strict=True)
-        seen = [
-            one for one, meant in zip(conditions, each, strict=True) if self._can_see_reads(meant, hidden)
-        ]
+        seen, unseen = [], []
+        for one, meant in zip(conditions, each, strict=True):
+            if self._can_see_reads(meant, hidden):
+                seen.append(one)
+            else:
+                unseen.append(_name_reads(one))
         derives = {
             name: {"var": f"derives.{name}"} if name in hidden else logic
             for name, logic in (action.get("derives") or {}).items()
         }
         return PublicAction(
             preconditions=_join_conjunction(seen),
-            has_secret_preconditions=len(seen) < len(conditions),
+            unseen_preconditions=tuple(dict.fromkeys(unseen)),
             effects=tuple(
                 self.filter_effects(action["effects"], [variant["effects"] for variant in variants]),
             ),
@@ -121,6 +124,12 @@ class PublicScenario:
         return all(audience is None or self._viewer in audience for audience in audiences)
 
 
+def _name_reads(logic: Any) -> str:
+    """Return what a condition reads that is not public, without an id."""
+    sections = {str(path[1]) if len(path) > 1 else "" for path in find_read_paths(logic)}
+    return _STORY_SECTIONS.get(sections.pop(), _HIDDEN) if len(sections) == 1 else _HIDDEN
+
+
 def _split_conjunction(logic: Mapping[str, Any]) -> list[Any]:
     """Return the conditions of a conjunction."""
     match logic:
@@ -158,6 +167,12 @@ def _iter_written_paths(path: Path, value: Any) -> Iterator[Path]:
 
 
 QUERY, ROLL = "query", "roll"
+_HIDDEN = "hidden state"
+_STORY_SECTIONS = {
+    "clues": "what has been found out",
+    "statements": "a statement",
+    "promises": "a promise",
+}
 _ACTION = "action:{}"
 # The maximum length of a description for all providers.
 _MAX_DESCRIPTION = 1_024
@@ -234,8 +249,8 @@ def _action_sentences(
         yield f"Only when {needed}."
     if action.get("once"):
         yield "Only once."
-    if public.has_secret_preconditions:
-        yield "Has a precondition on hidden state."
+    if public.unseen_preconditions:
+        yield f"Has a precondition on {' and '.join(public.unseen_preconditions)}."
     if costs:
         yield f"Costs: {', '.join(costs)}."
     if others:

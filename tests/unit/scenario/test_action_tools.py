@@ -188,10 +188,10 @@ def test_a_path_with_a_parameter_is_public_if_it_is_for_every_value(hidden: str)
     )
     document = spec(spec_version="1.1", state={"a": 1, "said": {"p": 0, "q": 1}}, actions=[ask])
     seen = PublicScenario(document).filter_action(ask)
-    assert (len(seen.effects), seen.has_secret_preconditions) == (1, False)
+    assert (len(seen.effects), seen.unseen_preconditions) == (1, ())
     labelled = {**document, "visibility": [{"path": hidden, "to": "hidden"}]}
     seen = PublicScenario(labelled).filter_action(ask)
-    assert (len(seen.effects), seen.has_secret_preconditions) == (0, True)
+    assert (len(seen.effects), seen.unseen_preconditions) == (0, ("hidden state",))
 
 
 @pytest.mark.parametrize("clue", ["mark", {"param": "which"}])

@@ -154,7 +154,7 @@ def test_an_action_says_that_it_moves_and_that_it_happens_once() -> None:
     tools = {one.action_id: one.tool.description for one in scenario_tools(QUIET)}
     assert tools["go"] == "go. Effects: me moves to to."
     assert tools["search"] == 'search. Only when places.me = "far". Only once. Costs: a -1.'
-    assert tools["name"] == "name. Has a precondition on hidden state. Effects: b +5."
+    assert tools["name"] == "name. Has a precondition on what has been found out. Effects: b +5."
     assert tools["ask"] == "ask."
 
 
