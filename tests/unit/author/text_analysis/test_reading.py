@@ -1,4 +1,4 @@
-"""The offline reader, on 60 texts with keys that were written before it: `pytest -s` prints all figures."""
+"""The offline reader, on 84 texts with keys that were written before it: `pytest -s` prints all figures."""
 
 from __future__ import annotations
 
@@ -112,6 +112,10 @@ def is_difficulty_right(entry: Mapping[str, Any], reading: Reading) -> bool:
     return bool(entry["difficulty"] == reading.difficulty)
 
 
+def is_alone_right(entry: Mapping[str, Any], reading: Reading) -> bool:
+    return entry.get("alone", False) is reading.is_alone
+
+
 MEASURES: dict[str, Callable[[Mapping[str, Any], Reading], bool]] = {
     "pattern right": is_pattern_right,
     "pattern right or plain": is_pattern_right_or_plain,
@@ -122,6 +126,7 @@ MEASURES: dict[str, Callable[[Mapping[str, Any], Reading], bool]] = {
     "dangers": are_dangers_right,
     "deadline": is_deadline_right,
     "difficulty": is_difficulty_right,
+    "alone": is_alone_right,
 }
 
 
@@ -172,7 +177,7 @@ def test_other_languages_are_plain_and_keep_the_words_of_the_user() -> None:
 
 
 @pytest.mark.parametrize(
-    "measure", ["pattern right", "supplies", "dangers", "deadline", "role", "difficulty"]
+    "measure", ["pattern right", "supplies", "dangers", "deadline", "role", "difficulty", "alone"]
 )
 def test_most_of_an_english_text_is_understood(shares: Mapping[tuple[str, str], float], measure: str) -> None:
     assert shares[measure, "en"] >= 0.7
