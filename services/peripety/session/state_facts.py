@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.author.text_analysis.words import load_grammars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -129,11 +130,17 @@ def _entity_names(spec: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return {
         entity: tuple(
             dict.fromkeys(
-                [name, *(part for part in name.split() if part[:1].isupper() and parts.count(part) == 1)],
+                [name, *(part for part in name.split() if _is_name(part) and parts.count(part) == 1)],
             ),
         )
         for entity, name in whole.items()
     }
+
+
+def _is_name(part: str) -> bool:
+    """Return True if a word of a name can stand for the whole name: `Vale`, and not `The`."""
+    is_article = any(one.tags.get(part.lower()) == "det" for one in load_grammars().values())
+    return part[:1].isupper() and not is_article
 
 
 class _FactReader:

@@ -87,7 +87,8 @@ def test_a_question_is_answered_from_the_record(session_id: str) -> None:
     assert run("ask", session_id, "How much a is there?").stdout == "A: 4. [turn 3]\n"
     assert told("ask", session_id, "How much x is there?", "--as", "p")["turns"] == [0]
     unknown = run("ask", session_id, "How much x is there?")
-    assert (unknown.exit_code, unknown.stdout) == (1, "The record does not answer that.\n")
+    assert unknown.exit_code == 1
+    assert unknown.stdout.startswith("The record does not answer that. You can ask")
 
 
 def test_a_fork_begins_where_it_is_told_to(session_id: str) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.engine import Status
 from peripety.errors import InvalidArgumentError
 from peripety.session.narration.prompt_room import PromptRoom
 from peripety.session.questions.answers import CANNOT_SAY, answer_question
 from peripety.session.questions.question_words import list_question_languages, load_words
-from peripety.session.questions.session_record import find_mentions
+from peripety.session.questions.session_record import SessionRecord, find_mentions
 from support.engine.specs import action, document, event
 from support.gateway.fake_gateway import FakeGateway, calling
 from support.session.questions import CANARIES, Asked, Game, Move, play, play_moves, questions
@@ -122,7 +124,7 @@ async def test_the_narrator_asks_the_record_of_all_turns(tmp_path: Path) -> None
         await game.play(11)
         await game.play(12)
     answers = [results(gateway, before + place)[0] for place in (1, 3)]
-    assert answers[0] == ({"answer": "\u201cCount again.\u201d (turn 1)", "found": True, "turns": [1]}, False)
+    assert answers[0] == ({"answer": "\u201cCount again.\u201d", "found": True, "turns": [1]}, False)
     assert answers[1][0] == {"answer": CANNOT_SAY, "found": False, "turns": []}
 
 
@@ -240,7 +242,7 @@ GAMES = {language: game_in(language) for language in LANGUAGES}
         ("es", "¿Ha terminado el juego?", "No, la partida sigue."),
         ("es", "¿Cuántas veces he llenado la reserva?", "2 veces."),
         ("es", "¿Cuándo esperé la noche?", "En el turno 2."),
-        ("es", "¿Qué dijo Beta?", "\u201cHay que contar.\u201d (turno 2)"),
+        ("es", "¿Qué dijo Beta?", "\u201cHay que contar.\u201d"),
         ("es", "¿Quién está aquí?", "Beta."),
         ("es", "¿Está viva Beta?", "Sí."),
         ("es", "¿Quién tiene el seal?", "Lo tiene Beta: seal."),
@@ -256,7 +258,7 @@ GAMES = {language: game_in(language) for language in LANGUAGES}
         ("de", "Ist das Spiel vorbei?", "Nein, das Spiel geht weiter."),
         ("de", "Wie oft habe ich den Vorrat aufgefuellt?", "2-mal."),
         ("de", "Habe ich schon die Nacht abgewartet?", "Ja, in Zug 2."),
-        ("de", "Was hat Beta gesagt?", "\u201eWir müssen zählen.\u201c (Zug 2)"),
+        ("de", "Was hat Beta gesagt?", "\u201eWir müssen zählen.\u201c"),
         ("de", "Wo bin ich?", "Ort: x room."),
         ("de", "Wer hat das seal?", "Beta hat es: seal."),
         ("de", "Wann ist der Sturm gekommen?", "In den Zügen 1, 2."),
@@ -289,7 +291,7 @@ GAMES = {language: game_in(language) for language in LANGUAGES}
         (
             "zh",
             "Beta\u8bf4\u4e86\u4ec0\u4e48\uff1f",
-            "\u201c\u5f97\u6570\u4e00\u6570\u3002\u201d\uff08\u7b2c2\u56de\u5408\uff09",
+            "\u201c\u5f97\u6570\u4e00\u6570\u3002\u201d",
         ),
         ("zh", "\u8c01\u5728\u8fd9\u91cc\uff1f", "Beta\u3002"),
         ("zh", "Beta\u5728\u54ea\u91cc\uff1f", "\u5728x room\u3002"),
@@ -320,6 +322,72 @@ def test_a_question_without_an_answer_says_so_in_the_language(
 ) -> None:
     answer = answer_question(GAMES[language].record, question)
     assert (answer.is_found, answer.text[: len(text)]) == (False, text)
+
+
+PREMISE = {
+    "en": "You keep the gate and the lamp of the harbour, and you open the gate.",
+    "es": "Guardas la puerta y la lámpara del puerto, y tú abres la puerta.",
+    "de": "Du hütest das Tor und die Lampe im Hafen, und du öffnest das Tor.",
+    "zh": "\u4f60\u770b\u7ba1\u7740\u6e2f\u53e3\u7684\u706f\uff0c\u4e5f\u770b\u7ba1\u7740\u5927\u95e8\u3002",
+}
+
+
+def knowing(language: str, *, is_at_start: bool = False) -> SessionRecord:
+    """Return a record with a clue, a statement and a promise, or before any of them."""
+    terms = {"to": "beta", "terms": "To open it.", "due": 3}
+    spec = document(
+        spec_version="1.1",
+        horizon=9,
+        opening=PREMISE[language],
+        entities=[
+            {"id": "me", "name": "The Keeper", "playable": True, "description": "Awake."},
+            {"id": "beta", "name": "Beta Vale", "description": "Tall.", "secret": CANARIES[0]},
+        ],
+        clues={"mark": {"text": "The mark is that of Vale."}, "unseen": {"text": CANARIES[1]}},
+        statements={"claim": {"by": "beta", "text": "Never.", "true": True, "broken_by": "mark"}},
+        promises={"help": terms, "own": {**terms, "by": "beta", "to": "me"}},
+    )
+    tree = {"clues": {"mark": "The mark is that of Vale."}, "statements": {"claim": "Never."}}
+    seen = {} if is_at_start else {**tree, "promises": {"help": "open", "own": "open"}}
+    return SessionRecord(json.loads(spec), "me", seen, Status("ongoing"), [], [])
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "text"),
+    [
+        ("en", "Who is Beta Vale, and what is hers?", "Beta Vale: Tall."),
+        ("en", "What do I know?", "The mark is that of Vale. Beta Vale: \u201cNever.\u201d"),
+        ("en", "Tell me about the mark", "The mark is that of Vale."),
+        ("en", "What have I found out about Vale?", "Beta Vale: Tall. The mark is that of Vale. Beta Vale: "),
+        ("en", "What did I promise?", "Beta Vale: To open it (open)."),
+        ("en", "How many turns are left?", "9 turns are left."),
+        ("en", "Has Beta said anything?", "Nothing."),
+        ("es", "¿Quién es Beta?", "Beta Vale: Tall."),
+        ("es", "¿Qué sé de la mark?", None),
+        ("es", "¿Qué he averiguado?", "The mark is that of Vale. "),
+        ("es", "¿Qué he prometido?", "Beta Vale: To open it (pendiente)."),
+        ("es", "¿Cuántos turnos quedan?", "Quedan 9 turnos."),
+        ("de", "Wer ist Beta Vale?", "Beta Vale: Tall."),
+        ("de", "Was weiß ich über Beta?", "Beta Vale: Tall. "),
+        ("de", "Was habe ich versprochen?", "Beta Vale: To open it (offen)."),
+        ("de", "Wie viele Züge bleiben noch?", "Noch 9 Züge."),
+        ("zh", "Beta\u662f\u8c01\uff1f", "Beta Vale\uff1aTall."),
+        ("zh", "\u6211\u77e5\u9053\u4ec0\u4e48\uff1f", "The mark is that of Vale. "),
+        ("zh", "\u6211\u7b54\u5e94\u4e86\u4ec0\u4e48\uff1f", "Beta Vale\uff1aTo open it\uff08"),
+        ("zh", "\u8fd8\u5269\u591a\u5c11\u56de\u5408\uff1f", "\u8fd8\u52699\u4e2a\u56de\u5408\u3002"),
+        ("en", "What do I know about the thief?", None),
+    ],
+)
+def test_what_the_player_knows_is_told(language: str, question: str, text: str | None) -> None:
+    answer = answer_question(knowing(language), question)
+    assert (answer.is_found, answer.text[: len(text or "")]) == (text is not None, text or "")
+    assert not any(secret in answer.text for secret in CANARIES)
+
+
+def test_nothing_is_known_or_promised_at_the_start() -> None:
+    record = knowing("en", is_at_start=True)
+    for question in ("What do I know?", "What have I promised?"):
+        assert answer_question(record, question).text == "Nothing."
 
 
 def test_every_language_has_all_texts_and_methods() -> None:

@@ -92,6 +92,10 @@ def test_names_of_entities_are_whole_or_parts_that_only_one_has() -> None:
     facts = facts_of({})
     assert facts.names["beta"] == ("Beta Vale", "Vale")
     assert facts.name_of("alpha") == "you"
+    assert facts_of({}, entities=[{"id": "beta", "name": "The Keeper"}]).names["beta"] == (
+        "The Keeper",
+        "Keeper",
+    )
     assert read_facts({}, {}, None).you == YOU
 
 

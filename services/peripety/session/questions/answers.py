@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.author.text_analysis.reading import find_story_language
 from peripety.session.narration.claims.deeds import read_deeds
 from peripety.session.narration.claims.english import alternatives, number_forms, verb_forms
+from peripety.session.narration.scenario_prompt import describe_characters
 from peripety.session.questions.question_words import (
     DEFAULT,
     OWN,
@@ -203,6 +204,12 @@ class _Question:
     def count_turns(self, _found: Mapping[str, str]) -> Answer:
         count = self._record.last_turn
         return Answer(self._told.count("turns_over", count), turns=self._now)
+
+    def count_turns_left(self, _found: Mapping[str, str]) -> Answer | None:
+        horizon = self._record.spec.get("horizon")
+        if horizon is None or self._record.status.kind != "ongoing":
+            return None
+        return Answer(self._told.count("turns_left", horizon - self._record.last_turn), turns=self._now)
 
     @property
     def _now(self) -> tuple[int, ...]:
@@ -441,9 +448,72 @@ class _Question:
         if not said:
             return Answer(self._told.say("nothing"), turns=(self._turn,) if self._turn else self._now)
         last = said if self._turn is not None else said[-1:]
-        quoted = " ".join(self._told.say("speech", words=words) for _, words in last)
-        text = self._told.say("quoted", text=quoted, turn=last[-1][0])
+        text = " ".join(self._told.say("speech", words=words) for _, words in last)
         return Answer(text, turns=tuple(sorted({turn for turn, _ in last})))
+
+    # --- what the player knows ---
+
+    def describe_entity(self, found: Mapping[str, str]) -> Answer | None:
+        entity = self._find_entity(found["who"], self._facts)
+        told = [
+            one for one in describe_characters(self._record.spec, self._record.viewer) if one["id"] == entity
+        ]
+        texts = [text for one in told for key in ("description", "manner") if (text := one.get(key))]
+        if not texts:
+            return None
+        name = _sentence_case(self._facts.name_of(entity or ""))
+        return Answer(self._told.say("pair", name=name, value=" ".join(texts)), turns=(0,))
+
+    def list_knowledge(self, found: Mapping[str, str]) -> Answer | None:
+        """Return the clues and statements that the viewer has; with a topic, only what is about it."""
+        texts = dict(self._known_texts())
+        topic = found.get("topic")
+        who = None if topic is None else self.describe_entity({"who": topic})
+        if topic is not None:
+            entity = self._find_entity(topic, self._facts)
+            names = {topic, *(name.lower() for name in self._facts.names.get(entity or "", ()))}
+            texts = {
+                path: text for path, text in texts.items() if any(name in text.lower() for name in names)
+            }
+            if not texts:
+                return who
+        elif not texts:
+            return Answer(self._told.say("nothing"), turns=self._now)
+        turns = {self._record.last_change(path, self._record.last_turn) for path in texts}
+        told = [*([who.text] if who is not None else []), *texts.values()]
+        return Answer(" ".join(told), turns=tuple(sorted(turns)))
+
+    def _known_texts(self) -> Iterator[tuple[str, str]]:
+        """Yield the paths and texts of the clues and statements that the viewer has."""
+        spec, tree = self._record.spec, self._record.tree
+        for name, text in tree.get("clues", {}).items() if "clues" in spec else ():
+            yield f"state.clues.{name}", text
+        for name, text in tree.get("statements", {}).items() if "statements" in spec else ():
+            speaker = _sentence_case(self._facts.name_of(spec["statements"][name]["by"]))
+            quoted = self._told.say("speech", words=text)
+            yield f"state.statements.{name}", self._told.say("pair", name=speaker, value=quoted)
+
+    def list_promises(self, _found: Mapping[str, str]) -> Answer | None:
+        spec = self._record.spec
+        if "promises" not in spec:
+            return None
+        known = [(name, status) for name, status in self._record.tree.get("promises", {}).items() if status]
+        told = [
+            self._told.say(
+                "promise",
+                name=_sentence_case(self._facts.name_of(spec["promises"][name]["to"])),
+                terms=spec["promises"][name]["terms"].rstrip("".join(_ENDS)),
+                status=self._told.texts["promise_states"][status],
+            )
+            for name, status in known
+            if spec["promises"][name].get("by", self._facts.you) == self._facts.you
+        ]
+        turns = {
+            self._record.last_change(f"state.promises.{name}", self._record.last_turn) for name, _ in known
+        }
+        return Answer(
+            self._join(told) if told else self._told.say("nothing"), turns=tuple(sorted(turns)) or self._now
+        )
 
     # --- people and things ---
 
@@ -560,7 +630,8 @@ _Q = _Question
 _WAYS: dict[str, Callable[[_Question, Mapping[str, str]], Answer | None]] = {
     way.__name__: way
     for way in (
-        *(_Q.describe_turn, _Q.list_actions, _Q.describe_status, _Q.count_turns),
+        *(_Q.describe_turn, _Q.list_actions, _Q.describe_status, _Q.count_turns, _Q.count_turns_left),
+        *(_Q.describe_entity, _Q.list_knowledge, _Q.list_promises),
         *(_Q.date_change, _Q.date_event, _Q.date_deed, _Q.count_deed, _Q.confirm_deed, _Q.quote),
         *(_Q.describe_change, _Q.confirm_change, _Q.describe_amount),
         *(_Q.list_company, _Q.confirm_life, _Q.confirm_place, _Q.locate),
