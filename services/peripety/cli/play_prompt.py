@@ -1,6 +1,6 @@
-"""The prompt of `peripety play`: a line is a key, words of the player's own, or a command.
+"""The prompt of `peripety play`: a line is the key or the name of an action, other words, or a command.
 
-Only a key or words lead to a turn. Commands, questions and typing errors cost nothing.
+Only an action or words lead to a turn. Commands, questions and typing errors cost nothing.
 """
 
 from __future__ import annotations
@@ -118,8 +118,25 @@ class PlayPrompt:
             return TurnInput()
         elif word.isdecimal() and word.isascii():
             return self._act(game, word, rest)
+        elif (named := self._find_named_action(game, line)) is not None:
+            return self._act(game, *named)
         else:
             return TurnInput(words=line)
+        return None
+
+    def _find_named_action(self, game: Game, line: str) -> tuple[str, str] | None:
+        """Return the key of the action whose name begins the line, and the numbers after it."""
+        self._assign_keys(game)
+        names = {action["id"]: action.get("name", "") for action in game.spec.get("actions") or ()}
+        names |= {action.action_id: action.name for action in game.legal_actions}
+        words = line.casefold().split()
+        for end in range(len(words), 0, -1):
+            name = " ".join(words[:end])
+            keys = [key for key, of in self._keys.items() if names[of].casefold() == name]
+            if len(keys) == 1:
+                return keys[0], " ".join(words[end:])
+            if not words[end - 1].isdecimal():
+                break
         return None
 
     def _act(self, game: Game, key: str, values: str) -> TurnInput | None:

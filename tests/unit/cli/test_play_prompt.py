@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 LOST = engine_pb2.RunStatus(kind=engine_pb2.RUN_STATUS_KIND_LOST)
-SPEC = {"actions": [{"id": "rest"}, {"id": "hidden"}, {"id": "gather"}], "horizon": 9}
+SPEC = {"actions": [{"id": "rest"}, {"id": "hidden", "name": "Hidden one"}, {"id": "gather"}], "horizon": 9}
 FLAG = engine_pb2.Param(name="is_loud", type=engine_pb2.PARAM_TYPE_BOOLEAN)
 
 
@@ -37,6 +37,10 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr("builtins.input", read)
     yield lines
     assert not lines, "not every line was read"
+
+
+def named(action_id: str, name: str, *params: engine_pb2.Param) -> engine_pb2.LegalAction:
+    return engine_pb2.LegalAction(action_id=action_id, name=name, params=params)
 
 
 class Played:
@@ -78,6 +82,28 @@ async def test_a_value_follows_its_key_or_is_asked_for(typed: list[str]) -> None
         choice = await Played().choose()
         assert choice is not None
         assert choice.actions[0].params["amount"].number == 2
+
+
+@pytest.mark.parametrize("lines", [["Collect Wood 2"], ["collect  wood", "2"], ["collect wood 9", "2"]])
+async def test_the_whole_name_of_an_action_is_its_key(typed: list[str], lines: list[str]) -> None:
+    typed += lines
+    played = Played(named("gather", "Collect wood", number(1, 4)))
+    choice = await played.choose()
+    assert choice is not None
+    assert (choice.words, choice.actions[0].params["amount"].number) == ("", 2)
+    assert ("9 is not possible" in played.text) is ("9" in lines[0])
+
+
+async def test_the_name_of_an_action_that_is_not_legal_costs_no_turn(typed: list[str]) -> None:
+    typed += ["hidden one", "q"]
+    assert await Played().choose() is None
+
+
+async def test_a_name_that_two_actions_have_is_said(typed: list[str]) -> None:
+    typed.append("same")
+    choice = await Played(named("rest", "Same"), named("gather", "Same")).choose()
+    assert choice is not None
+    assert choice.words == "same"
 
 
 async def test_keys_stay_the_same_when_other_actions_are_not_legal(typed: list[str]) -> None:
