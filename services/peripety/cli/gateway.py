@@ -203,7 +203,10 @@ def usage(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print each row as a line of JSON.")] = False,
 ) -> None:
-    """Show model usage: calls, tokens, cost, cache savings."""
+    """Show model usage: calls, tokens, cost, cache savings.
+
+    A question mark replaces a sum that includes a call whose cost is not known, such as an interrupted one.
+    """
     names = [name.strip() for name in by.split(",") if name.strip()]
     if unknown := [name for name in names if name not in _DIMENSIONS]:
         raise typer.BadParameter(f"--by: unknown dimension {unknown[0]}; use {', '.join(_DIMENSIONS)}")
