@@ -102,13 +102,14 @@ class PlayPrompt:
         """Carry out a line; return the turn that it is, `_END` to stop, or None."""
         head, _, rest = line.removeprefix("/").partition(" ")
         word, rest = head.lower(), rest.strip()
+        named = None if game.is_over else self._find_named_action(game, line)
         if word in {"", "?"} and not rest:
             self._list_actions(game)
         elif word in _STOP and not rest:
             return _END
         elif word in self._plain and not rest:
             await self._plain[word](game)
-        elif word == _ASK and rest:
+        elif word == _ASK and rest and named is None:
             self._view.answer(await game.ask(rest))
         elif word == "rewind" and (rest.isdecimal() or not rest):
             await self._rewind(game, rest)
@@ -118,7 +119,7 @@ class PlayPrompt:
             return TurnInput()
         elif word.isdecimal() and word.isascii():
             return self._act(game, word, rest)
-        elif (named := self._find_named_action(game, line)) is not None:
+        elif named is not None:
             return self._act(game, *named)
         else:
             return TurnInput(words=line)

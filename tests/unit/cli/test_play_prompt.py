@@ -99,6 +99,13 @@ async def test_the_name_of_an_action_that_is_not_legal_costs_no_turn(typed: list
     assert await Played().choose() is None
 
 
+async def test_the_name_of_an_action_may_begin_with_ask(typed: list[str]) -> None:
+    typed.append("ask the keeper")
+    choice = await Played(named("rest", "Ask the keeper")).choose()
+    assert choice is not None
+    assert [call.action_id for call in choice.actions] == ["rest"]
+
+
 async def test_a_name_that_two_actions_have_is_said(typed: list[str]) -> None:
     typed.append("same")
     choice = await Played(named("rest", "Same"), named("gather", "Same")).choose()
