@@ -25,6 +25,7 @@ EXAMPLES = ROOT / "examples"
 RANGES = EXAMPLES / "testgen" / "ranges"
 SCHEMA = {"type": "object", "properties": {"size": {"type": "integer", "minimum": 0, "maximum": 9}}}
 COMMAND = ("--command", "--", "python3", "ranges.py")
+SHORT = ("--max-rounds", "1", "--max-time", "40")
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -51,7 +52,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the directory where tests of the example program were generated, as run `ranges`."""
     home = tmp_path_factory.mktemp("testgen")
     shutil.copytree(RANGES, home / "ranges")
-    out = ("-o", str(home / "test_ranges.py"), "--task-id", "ranges", "--max-rounds", "1")
+    out = ("-o", str(home / "test_ranges.py"), "--task-id", "ranges", *SHORT)
     task = ("--file", str(RANGES / "task.md"), "--environment", str(home / "ranges"))
     done = peripety(home, "generate", *task, *out, *COMMAND)
     assert done.returncode == 0, done.stderr
@@ -196,8 +197,7 @@ def test_a_run_of_a_server_is_stopped_by_another_process_and_deleted(
 @pytest.mark.slow(reason="runs a whole generation twice")
 def test_ctrl_c_at_a_terminal_leaves_a_run_that_is_gone_on_with(tmp_path: Path) -> None:
     words = ("testgen", "generate", "--file", str(RANGES / "task.md"), "--environment", str(RANGES))
-    more = ("--max-rounds", "1", *COMMAND)
-    with terminal([*PERIPETY, *words, *more], environment(tmp_path)) as at:
+    with terminal([*PERIPETY, *words, *SHORT, *COMMAND], environment(tmp_path)) as at:
         at.wait_for("○ ", 120)
         at.process.send_signal(signal.SIGINT)
         at.wait_for("continue with: peripety testgen resume ", 60)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety import engine
 from peripety.author.blueprint import Role, SeededChoice, Size
-from peripety.author.plots.addressing import address_actor
+from peripety.author.plots.addressing import address_actor, address_named
 from peripety.author.plots.document import PlotDocument
 from peripety.author.plots.implied import imply_goal
 from peripety.author.plots.plot import (
@@ -386,6 +386,8 @@ def author_from_text(
         seed = int.from_bytes(digest.digest()[:6], "big")
     choices = SeededChoice(digest.hexdigest(), seed, variation)
     reading = read_text(address_actor(text))
+    if reading.language == "en" and reading.role is not None and reading.role.name:
+        reading = read_text(address_named(reading.text, reading.role.name))
     wanted = language.partition("-")[0].lower() or reading.language
     written = wanted if wanted in list_languages() else DEFAULT_LANGUAGE
     if written == reading.language:

@@ -78,6 +78,11 @@ _THIRD = re.compile(
 """First clause of a text about one person."""
 _THIRD_DUTY = re.compile(r"\b([Ss]he|[Hh]e) (?:must|has to|needs to|wants to|tries to|should)\b")
 _THIRD_SUBJECT = re.compile(r"\b([Ss]he|[Hh]e) (\w+)")
+_NAMED = (
+    r"(?s)(?P<who>(?:[\w'.-]+ ){{0,3}}{}(?: of [\w' -]{{3,30}}?)?)(?:(?P<what>, [^,.;]{{3,60}}),)? "
+    r"(?P<verb>must|has to|needs to|wants to|tries to|has|is)\b(?P<rest>.*)"
+)
+"""Start of a text about a person whose name is known: words around the name, and a duty."""
 _ACTING = {"has to": "have to", "needs to": "need to", "wants to": "want to", "tries to": "try to"}
 _THIRD_PERSON = re.compile(r"\b(?:his|her|its|their)\b(?= [a-z])")
 
@@ -118,8 +123,12 @@ def _address_third(text: str) -> str:
         return text
     verb = found[2]
     act = {"is": "are", "has": "have"}.get(verb) or find_lemmas(verb, "en")[-1]
-    is_woman = duty[1].casefold() == "she"
     told = f"You are {found[1][0].lower()}{found[1][1:]}. You {act} {found[3]}"
+    return _address_subject(told, is_woman=duty[1].casefold() == "she")
+
+
+def _address_subject(told: str, *, is_woman: bool) -> str:
+    """Return a text with the player for "she" and "her", or for "he" and "his"."""
     told = _THIRD_SUBJECT.sub(lambda one: _turn_subject(one, is_woman=is_woman), told)
     told = re.sub(
         r"\b[Hh]er\b(?=\s+(?:to|at|in|on|from|with|and|by)\b|[.,;!?])" if is_woman else r"\bhim\b",
@@ -127,6 +136,23 @@ def _address_third(text: str) -> str:
         told,
     )
     return re.sub(r"\bher\b(?= [a-z])" if is_woman else r"\bhis\b(?= [a-z])", "your", told)
+
+
+def address_named(text: str, name: str) -> str:
+    """Return an English text about a person with a name, "Alpha must ...", as one about "you".
+
+    Args:
+        text: the text.
+        name: the name of the player; the text is unchanged if it does not begin with a duty of that person.
+    """
+    found = re.match(_NAMED.format(re.escape(name)), text.lstrip())
+    if found is None or _YOU.search(text) or _ADDRESS_WORD.search(text):
+        return text
+    verb = found["verb"]
+    act = {"is": "are", "has": "have"}.get(verb) or _ACTING.get(verb, verb)
+    told = f"You are {found['who']}{found['what'] or ''}. You {act}{found['rest']}"
+    subject = _THIRD_SUBJECT.search(told)
+    return told if subject is None else _address_subject(told, is_woman=subject[1].casefold() == "she")
 
 
 def _turn_subject(found: re.Match[str], *, is_woman: bool) -> str:

@@ -16,7 +16,6 @@ from peripety.author.plots.cast import group_phrase, is_own, own_phrase
 from peripety.author.plots.noun_phrases import NounPhrase, build_phrase, person_phrase
 from peripety.author.plots.phrases import fill_phrase, join_list
 from peripety.author.plots.slots import choose_supply
-from peripety.author.text_analysis.languages import clean_text
 from peripety.author.text_analysis.phrases import Goal, Phrase
 from peripety.author.text_analysis.sides import ABSENT, AGAINST
 from peripety.author.text_analysis.tagging import tag_words
@@ -40,17 +39,11 @@ _SOCIAL = frozenset({"save", "win_over", "keep_together"})
 _NEAR = 3
 _NOTHING = r"(?!)"
 """Pattern without a match."""
-_DUTY = {
-    "en": (
-        r"(?:^|[.;!?] |, (?:and|but) )"
-        r"(?P<thing>(?:the|an?|my|our|your|this) "
-        "(?:(?!\\b(?:that|which|who|must|has|have|needs?)\\b)[\\w\u2019' -])+?)"
-        r"(?: (?:that|which|who) (?:(?!\b(?:must|has to|have to|needs? to)\b)[^.,;!?])+)?"
-        r" (?:must|has to|have to|needs? to) (?P<passive>be )?(?P<act>(?!not\b)[^,.;!?]+)"
-    ),
-}
-"""Sentences about the duty of a thing: "the alpha that ... must open"."""
 _PAIR = 2
+_NOT_USED_UP = frozenset(
+    {"artifact", "communication", "cognition", "animal", "act", "event", "time", "location"}
+)
+"""Classes of supplies that are not the subject of "make it last"."""
 _EVENTS = frozenset({"event", "act", "group", "cognition", "communication"})
 """Classes of events that have a date."""
 
@@ -89,8 +82,6 @@ def _give_goal(
     phrases = ((one, build_phrase(one, reading.language)) for one in reading.others)
     aims = (words.get("guest"), words.get("piece"))
     target = next((one for one, phrase in phrases if phrase and phrase in aims), None)
-    if isinstance(thing := words.get("thing"), str):
-        target = next((one for one in (*reading.others, *reading.places) if thing.endswith(one.head)), None)
     asked = words.get("refuser")
     if isinstance(asked, NounPhrase):
         target = Phrase(
@@ -115,8 +106,6 @@ def _list_completions(
     deed = _find_deed(reading, common)
     if deed and _is_question(reading.goal, reading.language):
         yield "find_out", "culprit", {"deed": deed}
-    if _is_habit(reading) and (duty := _find_duty(reading)) is not None:
-        yield "make_ready", *duty
     if reading.pattern:
         return
     if choice := _find_choice(reading, reading.goal.text, common):
@@ -131,8 +120,6 @@ def _list_candidates(
     """Yield pattern, kind of lines and words for each goal that fits, the surest first."""
     if deed := _find_deed(reading, common):
         yield "find_out", "culprit", {"deed": deed}
-    if (duty := _find_duty(reading)) is not None:
-        yield "make_ready", *duty
     guest = _find_guest(reading)
     if guest is not None:
         yield "make_ready", "guest", {"guest": guest}
@@ -157,10 +144,13 @@ def _list_candidates(
 
 def _collect_words(reading: Reading, common: Mapping[str, Any]) -> dict[str, NounPhrase | str]:
     """Return the phrases that lines of goals use."""
+    supply = choose_supply(reading)
+    if supply is not None and supply.sense in _NOT_USED_UP:
+        supply = None
     found: dict[str, NounPhrase | None] = {
         "threat": next(iter(_list_threats(reading, common)), None),
         "people": _join_people(reading, common),
-        "supply": build_phrase(supply, reading.language) if (supply := choose_supply(reading)) else None,
+        "supply": build_phrase(supply, reading.language) if supply is not None else None,
         "piece": next(_list_pieces(reading), None),
     }
     return {name: phrase for name, phrase in found.items() if phrase is not None}
@@ -212,29 +202,6 @@ def _find_deed(reading: Reading, common: Mapping[str, Any]) -> str:
     if common["language"] == "en":
         return address_words(deed)
     return deed[:1].lower() + deed[1:]
-
-
-def _find_duty(reading: Reading) -> tuple[str, dict[str, NounPhrase | str]] | None:
-    """Return the kind of lines and the words of what a thing must do or become; None without it."""
-    pattern = _DUTY.get(reading.language)
-    found = re.search(pattern, clean_text(reading.text), re.IGNORECASE) if pattern else None
-    if found is None:
-        return None
-    things = (*reading.others, *reading.places, *reading.worn)
-    thing = address_words(found["thing"])
-    # The article of a thing that is known by now.
-    thing = re.sub(r"^an? ", "the ", f"{thing[:1].lower()}{thing[1:]}")
-    if not any(thing.endswith((one.head, f"{one.head}s")) for one in things):
-        return None
-    words: dict[str, NounPhrase | str] = {"thing": thing, "act": address_words(found["act"].strip())}
-    return "done" if found["passive"] else "enabled", words
-
-
-def _is_habit(reading: Reading) -> bool:
-    """Return True if the goal is only what the player does: "I run a thing"."""
-    words = " ".join(reading.goal.text.split()[:2]) if reading.goal else ""
-    player = r"(?:^|[.!?;] |, (?:and|but) )(?:I|We|You|i|we|you) "
-    return bool(words) and bool(re.search(player + re.escape(words), reading.text))
 
 
 def _find_choice(reading: Reading, goal: str, common: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, takewhile
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _DUTY, _WISH, _ORDER, _ALSO, _GERUND, _ASKED, _ACT, _MAY = 3.0, 3.0, 3.0, 2.0, 2.0, 1.5, 1.0, 0.5
 TOLD = _ACT
 """The trust in what the player does without a duty, a wish or an order."""
+_OF_OTHERS, _WISHED, _DOING = 2.5, 2.0, 1.9
+"""The trust in a duty whose subject is not the player, in a wish, and in what a person is doing."""
 _HAD = ("artifact", "possession", "communication", "object")
 """Classes of the things that "it" may mean."""
 _MOST_WORDS = 18
@@ -38,6 +41,8 @@ class Aim:
         trust: how surely the text names it as the goal; 3 is an explicit duty, wish or order.
         goal: the goal.
         tail: the lemmas after the verb, to the end of its clause.
+        verb: the lemma of the verb; empty for what must not happen.
+        usual: the pattern if no verb shows one.
     """
 
     place: int
@@ -45,6 +50,8 @@ class Aim:
     trust: float
     goal: Goal
     tail: tuple[str, ...]
+    verb: str = ""
+    usual: str = ""
 
 
 def _find_base(verb: Word) -> str:
@@ -52,6 +59,25 @@ def _find_base(verb: Word) -> str:
     text = verb.text.casefold()
     has_pronoun = verb.low == verb.lemma and text.removeprefix(verb.lemma) in _SPANISH_PRONOUNS
     return text if has_pronoun else verb.lemma
+
+
+def _add_ing(verb: str) -> str:
+    """Return the English gerund of a verb."""
+    if verb.endswith("ie"):
+        return f"{verb[:-2]}ying"
+    if verb.endswith("e") and not verb.endswith(("ee", "oe", "ye")) and len(verb) > len("be"):
+        return f"{verb[:-1]}ing"
+    is_short = re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb) is not None
+    return f"{verb}{verb[-1]}ing" if is_short else f"{verb}ing"
+
+
+def _add_s(verb: str) -> str:
+    """Return the English third person of a verb."""
+    if verb == "have":
+        return "has"
+    if verb.endswith("y") and verb[-2:-1] not in "aeiou":
+        return f"{verb[:-1]}ies"
+    return f"{verb}es" if verb.endswith(("s", "x", "z", "ch", "sh", "o")) else f"{verb}s"
 
 
 def _without_gerund(phrase: Phrase) -> Phrase:
@@ -135,7 +161,9 @@ class ClauseReader:
             return False
         personal = self._grammar.words("goals", "personal")
         addressed = any(word.low in personal for word in self._words[chunk.end : chunk.end + _NEAR])
-        person = chunk.has_class("person", "group", "animal") or addressed or self._grammar.code == "zh"
+        is_named = self._grammar.code == "en" and bool(chunk.names) and not chunk.nouns
+        person = chunk.has_class("person", "group", "animal") or addressed or is_named
+        person = person or self._grammar.code == "zh"
         if row[-1] == "play" and not person:
             return False
         if not person and (chunk.definite != "det" or len(row) == 1):
@@ -423,6 +451,9 @@ class ClauseReader:
         led = (
             verb is not None and verb.lemma in duty and (chunk is not None or word.tag in ("player", "pron"))
         )
+        if chunk is not None and verb is not None and verb.tag == "have" and self._grammar.code == "en":
+            # "I have an alpha to cross" is about the alpha, "we have them to guide us" about the persons.
+            led = led and chunk.has_class("person", "group")
         return _WISH - 0.5 if led and self._is_player(controller - 1) else 0
 
     def _opens_time(self, chunk: Chunk) -> bool:
@@ -518,7 +549,7 @@ class ClauseReader:
         phrase = target.to_phrase() if target is not None else None
         if phrase is not None and word.lemma in self._grammar.words("goals", "preventing"):
             phrase = _without_gerund(phrase)
-        return Aim(place, end, trust, Goal(word.lemma, phrase, text, particle), tail)
+        return Aim(place, end, trust, Goal(word.lemma, phrase, text, particle), tail, word.lemma)
 
     def _find_moved(self, place: int) -> int:
         """Return the place of the object that is before its verb, with its mark; that of the verb without."""
@@ -554,7 +585,7 @@ class ClauseReader:
         text = " ".join([*"".join(self._iter_written(first, place)).split(), word.lemma])
         text += "".join(self._iter_written(place + 1, end)) if end > place + 1 else ""
         phrase = target.to_phrase() if target is not None else None
-        return Aim(first, end, trust, Goal(word.lemma, phrase, text), tail)
+        return Aim(first, end, trust, Goal(word.lemma, phrase, text), tail, word.lemma)
 
     def _find_end(self, place: int) -> int:
         """Return the place after the last word that belongs to the verb."""
@@ -572,6 +603,7 @@ class ClauseReader:
                 and not is_pair
                 and after is not None
                 and after.tag in ("player", "pron", "det", "poss", "name")
+                and not (after.tag == "name" and self._words[end - 1].tag == "name")
             ):
                 return end
         return min(place + 1 + _MOST_WORDS, len(self._words))
@@ -645,6 +677,10 @@ class ClauseReader:
         """Return the words of a verb phrase, with the player in the second person."""
         return " ".join("".join(self._iter_written(place, end)).split()).strip(" ,")
 
+    def _write_as_is(self, place: int, end: int) -> str:
+        """Return the words of a phrase, with the player in the second person, and each verb in its form."""
+        return " ".join("".join(self._iter_written(place, end, is_verb=False)).split()).strip(" ,")
+
     def _write_last(self, place: int, end: int) -> str:
         """Return an order as an infinitive whose verb is last."""
         rest = "".join(self._iter_written(place + 1, end)).split()
@@ -654,10 +690,305 @@ class ClauseReader:
             told += "".join(self._iter_written(end, self._find_end(end + 1)))
         return told
 
-    def _iter_written(self, place: int, end: int) -> Iterator[str]:
+    def _iter_written(self, place: int, end: int, *, is_verb: bool = True) -> Iterator[str]:
         seen = self._grammar.pairs("perspective", "words")
         for at in range(place, end):
             word = self._words[at]
-            text = _find_base(word) if at == place and word.tag == "verb" else seen.get(word.low, word.text)
+            is_base = is_verb and at == place and word.tag == "verb"
+            text = _find_base(word) if is_base else seen.get(word.low, word.text)
             glued = at > place and self._words[at - 1].end == word.start
             yield text if glued or at == place else f" {text}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """Subject of a duty: its places, and its phrase; None for "nobody"."""
+
+    start: int
+    end: int
+    chunk: Chunk | None
+
+
+def _is_person(chunk: Chunk) -> bool:
+    """Return True for a phrase of persons or animals, and for a name."""
+    return chunk.has_class("person", "group", "animal") or bool(chunk.names)
+
+
+class EnglishClauseReader(ClauseReader):
+    """Search for the role and the goals in one English text.
+
+    If the player has no duty, wish or order, the duties of other persons and of things become goals: to help
+    another act, or to prevent what must not happen.
+    """
+
+    def find_aims(self) -> list[Aim]:
+        """Return all verbs that may be the goal, in order."""
+        aims = super().find_aims()
+        return aims if any(aim.trust >= _GERUND for aim in aims) else [*aims, *self._find_duties()]
+
+    def _find_duties(self) -> Iterator[Aim]:
+        """Yield what others than the player must do or become, and what they want or are doing.
+
+        "The alpha must not go out", "my beta has to be ready", "Gamma has until dawn to find out why".
+        """
+        for place, word in enumerate(self._words):
+            found = self._find_predicate(place, word)
+            if found is None:
+                yield from self._find_task(place, word)
+                continue
+            start, trust = found
+            if self._is_condition(place) or self._is_reported(place):
+                continue
+            subject = self._find_subject(place - 1)
+            if subject is not None:
+                aim = self._build_duty(subject, start, trust)
+            else:
+                is_own = self._is_pronoun_of_player(place - 1) and self._words[start].tag == "verb"
+                aim = self._build_pursuit(start, trust) if is_own else None
+            if aim is not None:
+                yield aim
+
+    def _is_pronoun_of_player(self, place: int) -> bool:
+        """Return True if the subject that ends at a place is "I", "you" or "we"."""
+        place = self._skip_left(place)
+        while (word := self._at(place)) is not None and word.tag in ("be", "have") and not word.first:
+            place = self._skip_left(place - 1)
+        return word is not None and word.tag == "player"
+
+    def _find_predicate(self, place: int, word: Word) -> tuple[int, float] | None:
+        """Return where the predicate of a duty, a wish or a pursuit at a place starts, and its trust."""
+        goals = self._grammar.words
+        after = self._at(place + 1)
+        if after is None:
+            return None
+        if word.tag == "modal" and word.low in goals("goals", "strong"):
+            return place + 1, _OF_OTHERS
+        is_need = word.tag == "have" or word.lemma in goals("goals", "needing")
+        if after.tag == "to" and (is_need or (word.tag == "verb" and word.lemma in goals("goals", "duty"))):
+            return place + 2, _OF_OTHERS if is_need else _WISHED
+        if word.tag == "have" or word.low in goals("goals", "given"):
+            to = self._find_led(place)
+            return None if to is None else (to + 1, _OF_OTHERS)
+        is_doing = word.tag == "be" and after.tag == "verb" and after.low == _add_ing(after.lemma)
+        is_goal = after.lemma in self._grammar.goal_verbs | goals("goals", "seeking")
+        return (place + 1, _DOING) if is_doing and is_goal else None
+
+    def _find_task(self, place: int, word: Word) -> Iterator[Aim]:
+        """Yield a task in words around its object: "I have an alpha to cross", "do not let them go"."""
+        chunk = find_chunk_at(self._chunks, place + 1)
+        if chunk is None or chunk.start != place + 1:
+            return
+        at = self._find_act(chunk.end)
+        act = self._at(at)
+        if act is None or act.tag != "verb":
+            return
+        is_refused = self._words[max(place - 1, 0)].tag == "neg"
+        end = self._find_end(at)
+        rest = self._write_as_is(at + 1, end)
+        tail = self._list_tail(at + 1, end)
+        then = self._at(at + 1)
+        is_last = then is None or then.tag in ("mark", "end", "prep", "conj")
+        if word.tag == "have" and at > chunk.end and is_last and self._is_pronoun_of_player(place - 1):
+            target = find_chunk_at(self._chunks, at - 2) or chunk
+            text = f"{act.lemma} {self._write_subject(chunk.start, at - 1)} {rest}".strip()
+            goal = Goal(act.lemma, target.to_phrase(), text)
+            tail = self._list_tail(chunk.start, at - 1)
+            yield Aim(at, end, _OF_OTHERS, goal, tail, act.lemma, "make_ready")
+        is_wish = word.lemma == "want" and at > chunk.end
+        if is_refused and (is_wish or (word.lemma == "let" and at == chunk.end)):
+            told = self._write_subject(chunk.start, chunk.end)
+            text = f"keep {told} from {_add_ing(act.lemma)} {rest}".strip()
+            yield Aim(at, end, _OF_OTHERS, Goal("keep", None, text), tail, "", "hold_out")
+
+    def _list_tail(self, start: int, end: int) -> tuple[str, ...]:
+        return tuple(each.lemma or each.low for each in self._words[start:end] if each.tag != "mark")
+
+    def _find_act(self, place: int) -> int:
+        """Return the place of the verb after a phrase, behind "to" where there is one before punctuation."""
+        to = next((at for at in range(place, self._find_mark(place)) if self._words[at].tag == "to"), None)
+        word = self._at(place)
+        return place if to is None or (word is not None and word.tag == "verb") else to + 1
+
+    def _find_led(self, place: int) -> int | None:
+        """Return the place of "to" after a time that a person has: "has until dawn to", "has a week to"."""
+        awaiting = self._grammar.words("times", "awaiting")
+        end = self._find_mark(place)
+        to = next((at for at in range(place + 1, end) if self._words[at].tag == "to"), None)
+        if to is None or to + 1 >= end or self._words[to + 1].tag not in ("verb", "be"):
+            return None
+        time = find_chunk_at(self._chunks, to - 1)
+        is_time = self._words[place + 1].low in awaiting or (time is not None and self._is_time(time))
+        return to if is_time else None
+
+    def _find_mark(self, place: int) -> int:
+        """Return the place of the next punctuation."""
+        ends = (at for at in range(place, len(self._words)) if self._words[at].tag in ("mark", "end"))
+        return next(ends, len(self._words))
+
+    def _find_subject(self, place: int) -> _Subject | None:
+        """Return the subject that ends at a place; None without one, and for the player."""
+        place = self._skip_left(place)
+        while (word := self._at(place)) is not None and word.tag in ("modal", "be", "have", "neg"):
+            if word.first:
+                return None
+            place = self._skip_left(place - 1)
+        if word is not None and word.low in self._relative:
+            place = self._skip_left(place - 1)
+            return self._read_subject(place - (self._words[place].tag == "mark"))
+        if word is None or word.tag == "mark":
+            # After an apposition: "Alpha, a beta of gamma, must".
+            opening = self._find_sentence(place) if place >= 0 else -1
+            return self._to_subject(find_chunk_at(self._chunks, opening))
+        if word.low in self._grammar.words("goals", "indefinite"):
+            return _Subject(place, place + 1, None)
+        if word.tag == "pron":
+            return self._to_subject(self._resolve_subject(word, place))
+        return self._read_subject(place)
+
+    def _read_subject(self, place: int) -> _Subject | None:
+        """Return the phrase at a place with those that it belongs to: "gate 3 of the alpha"."""
+        chunk = find_chunk_at(self._chunks, place)
+        end = chunk.end if chunk is not None else place
+        while chunk is not None and (chunk.is_after("prep") or chunk.owner is not None):
+            if chunk.owner is not None:
+                chunk = replace(chunk, start=chunk.owner.start, owner=chunk.owner.owner)
+            else:
+                numbered = self._words[chunk.start - 2].tag == "num"
+                chunk = find_chunk_at(self._chunks, chunk.start - 2 - numbered)
+        return None if chunk is None else _Subject(chunk.start, end, chunk)
+
+    def _to_subject(self, chunk: Chunk | None) -> _Subject | None:
+        return None if chunk is None else _Subject(chunk.start, chunk.end, chunk)
+
+    @cached_property
+    def _relative(self) -> frozenset[str]:
+        return self._grammar.words("people", "who") | {"that"}
+
+    def _resolve_subject(self, pronoun: Word, place: int) -> Chunk | None:
+        """Return the phrase that a subject such as "it" or "they" means."""
+        if pronoun.low == "it":
+            return self._resolve_thing(place)
+        as_object = {"they": "them", "he": "him", "she": "her"}.get(pronoun.low)
+        meant = None if as_object is None else self._resolve(replace(pronoun, low=as_object), place)
+        return None if meant is None or meant.belongs == "other" else meant
+
+    def _build_duty(self, subject: _Subject, place: int, trust: float) -> Aim | None:
+        """Return the goal of the player that follows from a duty; None if it does not concern the player."""
+        first = place
+        while (word := self._at(place)) is not None and word.tag in ("neg", "adv"):
+            place += 1
+        if word is None or word.tag not in ("verb", "be") or word.first:
+            return None
+        is_negative = any(each.tag == "neg" for each in self._words[first:place])
+        is_acting = word.tag == "verb" and not is_negative
+        chunk = subject.chunk
+        if chunk is not None and self._acts_as_player(chunk) and is_acting:
+            return self._build_pursuit(place, trust)
+        is_own = chunk is None or chunk.belongs == "player" or chunk.start == self._chunks[0].start
+        if trust < (_WISHED if is_own else _OF_OTHERS):
+            return None
+        return self._build_help(subject, place, trust, is_negative=is_negative)
+
+    def _acts_as_player(self, chunk: Chunk) -> bool:
+        """Return True for a group of the player, and for the first person of a text without the player."""
+        if not self._has_player and _is_person(chunk):
+            if self.role is None and chunk.start == self._first_person:
+                self.set_role(chunk)
+            if self._is_same_role(chunk):
+                return True
+        return self._is_own_group(chunk)
+
+    def _build_help(self, subject: _Subject, place: int, trust: float, *, is_negative: bool) -> Aim:
+        """Return what the player does so that another does, or becomes, what it must."""
+        word, chunk, end = self._words[place], subject.chunk, self._find_end(place)
+        told, rest = self._write_subject(subject.start, subject.end), self._write_as_is(place + 1, end)
+        verb, usual = "keep", "hold_out"
+        if chunk is None:
+            # "Nobody must be left behind".
+            act = "is" if word.tag == "be" else _add_s(word.lemma)
+            verb, text = "make", f"make sure that {told} {act} {rest}"
+        elif is_negative:
+            text = f"keep {told} from {_add_ing(word.lemma)} {rest}"
+        else:
+            verb, rest, usual = self._split_duty(place, end)
+            text = f"{verb} {told} {rest}"
+        is_acting = word.tag == "verb" and not is_negative and chunk is not None
+        target = None if is_negative and chunk is not None and _is_person(chunk) else chunk
+        if is_acting and self._is_of_pattern(word.lemma):
+            target = self._find_object(place, end, "")
+        goal = Goal(verb, None if target is None else target.to_phrase(), text.strip(" ,"))
+        return Aim(
+            place, end, trust, goal, self._list_tail(place + 1, end), word.lemma if is_acting else "", usual
+        )
+
+    def _build_pursuit(self, place: int, trust: float) -> Aim:
+        """Return what the player does or must do as a goal; who looks for something wants to find it."""
+        aim = self._build_aim(place, trust)
+        seeking, rest = self._grammar.words("goals", "seeking"), aim.goal.text.split()[1:]
+        if aim.goal.verb in seeking and rest[:1] == ["for"]:
+            goal = replace(aim.goal, verb="find", text=" ".join(["find", *rest[1:]]), particle="")
+            return replace(aim, goal=goal, verb="find", usual="find_out")
+        base = self._words[place].lemma
+        return replace(aim, goal=replace(aim.goal, text=" ".join([base, *rest])), usual="make_ready")
+
+    @cached_property
+    def _first_person(self) -> int:
+        """Place of the first person of the text, or of the words before it that name its owner."""
+        chunks = (one for one in self._chunks if one.has_class("person", "animal") or one.names)
+        first = next(chunks, None)
+        while first is not None and first.owner is not None:
+            first = first.owner
+        return -1 if first is None else first.start
+
+    @cached_property
+    def _has_player(self) -> bool:
+        """True if any word of the text is the player, or what the player has."""
+        own = self._grammar.pairs("perspective", "words")
+        both = {*own, *own.values()}
+        return any(word.tag == "player" or (word.tag == "poss" and word.low in both) for word in self._words)
+
+    def _is_of_pattern(self, verb: str) -> bool:
+        """Return True if a verb shows another pattern than getting a thing or a person ready."""
+        patterns = self._grammar.rows("patterns").items()
+        return any(row[0] == verb for name, rows in patterns if name != "make_ready" for row in rows)
+
+    def _is_own_group(self, chunk: Chunk) -> bool:
+        """Return True for a group of the player, also where it is named again: "my team", then "the team"."""
+        heads = {
+            one.head.lemma for one in self._chunks if one.belongs == "player" and one.start <= chunk.start
+        }
+        return chunk.has_class("group") and chunk.head.lemma in heads
+
+    def _is_same_role(self, chunk: Chunk) -> bool:
+        role = self.role_chunk
+        return role is not None and (
+            chunk is role or chunk.start == role.start or chunk.name == role.name != ""
+        )
+
+    def _write_subject(self, first: int, last: int) -> str:
+        """Return the words of a subject, known by now: "the" instead of "a"."""
+        text = self._write(first, last)
+        head, _, rest = text.partition(" ")
+        is_title = self._words[first].is_noun and self._words[last - 1].tag == "name"
+        if is_title or self._words[first].tag == "name" or head[1:] != head[1:].lower():
+            return text
+        head = "the" if head.lower() in ("a", "an") else head.lower()
+        return f"{head} {rest}".strip()
+
+    def _split_duty(self, place: int, end: int) -> tuple[str, str, str]:
+        """Return the verb of the player, the words after the subject, and the usual pattern."""
+        word, after = self._words[place], self._at(place + 1)
+        stays = word.lemma in self._grammar.words("goals", "staying")
+        stays = stays and after is not None and after.tag in ("adj", "adv", "verb")
+        if word.tag == "verb" and not stays:
+            return "help", self._write(place, end), "make_ready"
+        is_still = after is not None and after.low == "still"
+        first = place + 1 + is_still
+        state = self._at(first)
+        lasts = (
+            stays
+            or is_still
+            or (state is not None and state.low in self._grammar.words("goals", "states_to_keep"))
+        )
+        told = self._write_as_is(first, end)
+        return ("keep", told, "hold_out") if lasts else ("get", told, "make_ready")

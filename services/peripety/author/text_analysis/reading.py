@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.text_analysis.clauses import TOLD, Aim, ClauseReader
+from peripety.author.text_analysis.clauses import TOLD, Aim, ClauseReader, EnglishClauseReader
 from peripety.author.text_analysis.languages import clean_text, detect_language, tokenize
 from peripety.author.text_analysis.phrases import Amount, Deadline, Goal, Person, Phrase, find_chunks
 from peripety.author.text_analysis.sides import is_player_alone
@@ -161,7 +161,7 @@ def _split_plain(text: str) -> tuple[str, ...]:
 def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
     words = tag_words(visible, grammar)
     chunks = find_chunks(words, grammar)
-    clauses = ClauseReader(words, chunks, grammar)
+    clauses = (EnglishClauseReader if grammar.code == "en" else ClauseReader)(words, chunks, grammar)
     aims = clauses.find_aims()
     difficulty = find_difficulty(words, grammar)
     main = _choose_aim(aims, grammar, tuned=bool(difficulty))
@@ -178,7 +178,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         goal=(main.place, main.end) if main else (-1, -1),
     )
     scores = dict(_score_patterns(main, aims, words, clauses.role.role if clauses.role else "", grammar))
-    pattern = _choose_pattern(scores) or _find_way(main, grammar)
+    pattern = _choose_pattern(scores) or _find_way(main, grammar) or (main.usual if main else "")
     target = main.goal.object if main else None
     if main is not None and target is not None:
         counters = any(_matches(row, main.goal.verb, main.tail) for row in grammar.rows("goals")["counters"])
@@ -267,7 +267,8 @@ def _choose_aim(aims: Sequence[Aim], grammar: Grammar, *, tuned: bool) -> Aim | 
     def rank(aim: Aim) -> tuple[float, int]:
         # A standing task gives way to another order.
         is_task = aim.goal.verb in settings
-        return aim.trust + 1.5 * (_find_best_match(aim, grammar) > 0) - is_task, -aim.place
+        is_known = bool(aim.usual) or _find_best_match(aim, grammar) > 0
+        return aim.trust + 1.5 * is_known - is_task, -aim.place
 
     return max(fitting, key=rank, default=None)
 
@@ -371,7 +372,7 @@ def _weigh_cue(row: Sequence[str], gap: str, texts: Sequence[str], *, alone: boo
 
 
 def _score_row(row: Sequence[str], aim: Aim) -> float:
-    if not _matches(row, aim.goal.verb, aim.tail):
+    if not _matches(row, aim.verb, aim.tail):
         return 0.0
     return aim.trust * (1 + _MORE_WORDS * (len(row) - 1)) / 1.2
 

@@ -293,9 +293,9 @@ class _EnglishTagger:
     def _choose_first(self) -> str:
         right, low = self._right_tag, self._right.low if self._right is not None else ""
         if self._form == "base":
-            if right in _AFTER_VERB:
+            if right in _AFTER_VERB and not self._is_numbered():
                 return "verb"
-            if self._noun and self._opens_subject():
+            if self._noun and (right == "num" or self._opens_subject()):
                 return "noun"
             takes = right in ("prep", "adv", "neg", "wh") or (
                 self._right is not None and self._right.is_capitalized
@@ -311,6 +311,14 @@ class _EnglishTagger:
             return "noun"
         modifies = self._adjective_rank < _NEVER or self._form == "ed"
         return "adj" if modifies and self._noun_follows() else self._best()
+
+    def _is_numbered(self) -> bool:
+        """Return True for a noun with its number before a predicate: "gate 3 of the alpha must"."""
+        if self._right_tag != "num" or self._noun_rank:
+            return False
+        after = self._words[self._place + 2] if self._place + 2 < len(self._words) else None
+        of = self._grammar.words("things", "of")
+        return after is not None and (after.tag in ("be", "have", "modal") or after.low in of)
 
     def _opens_subject(self) -> bool:
         """Return True if the next nouns, without an article, are a subject: "repair robot wakes up".

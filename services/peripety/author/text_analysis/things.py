@@ -79,7 +79,7 @@ class ThingReader:
 
     def _sort(self, chunk: Chunk) -> None:
         owned = self._role.of if self._role is not None and self._grammar.code != "en" else None
-        if chunk is self._role or chunk is owned or is_idiom(chunk, self._words, self._grammar):
+        if chunk is owned or self._is_player(chunk) or is_idiom(chunk, self._words, self._grammar):
             return
         if self._is_time(chunk) and not self._must_not_know(chunk):
             self._add_season(chunk)
@@ -742,6 +742,15 @@ class ThingReader:
         near = self._words[max(chunk.start - _NEAR - 3, 0) : chunk.start - 2]
         is_amount = left.low in self._grammar.words("things", "amounts")
         return left.low in units or (is_amount and any(word.low in units for word in near))
+
+    def _is_player(self, chunk: Chunk) -> bool:
+        """Return True for the role of the player, its name again, and what follows it: "Alpha, a beta"."""
+        role = self._role
+        if role is None or chunk is role:
+            return role is not None
+        is_named_again = not chunk.nouns and chunk.name == role.name
+        follows = chunk.start == role.end + 1 and chunk.before is not None and chunk.before.text == ","
+        return bool(role.names) and (is_named_again or (follows and chunk.definite == "det"))
 
     def _is_owner_of_role(self, chunk: Chunk) -> bool:
         """Return True if the role of the player comes from it: "head of the thing"."""

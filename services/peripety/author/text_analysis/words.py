@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _WORD = re.compile(
-    r"\d+(?:st|nd|rd|th)\b|[$\u20ac\u00a3\u00a5]?\d+(?:[.,:]\d+)*%?|[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*|[.!?\u2026]+|\n+|[,;:()\u2013\u2014\"%&/]|[^\w\s]"
+    r"\d+(?:st|nd|rd|th)\b|[$\u20ac\u00a3\u00a5]?\d+(?:[.,:]\d+)*%?|[^\W\d_]+(?:[-'\u2019][^\W\d_]+|-\d+)*|[.!?\u2026]+|\n+|[,;:()\u2013\u2014\"%&/]|[^\w\s]"
 )
 _CLITIC = re.compile(r"(n't|'(?:s|m|re|ve|ll|d))$")
 _CURRENCIES = {"$": "dollar", "\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen"}

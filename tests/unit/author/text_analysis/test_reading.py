@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import re
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.author.plots.addressing import address_actor, address_named
+from peripety.author.plots.implied import imply_goal
+from peripety.author.plots.plot import PLAIN, load_texts
 from peripety.author.text_analysis.reading import PATTERNS, Reading, read_text
 
 if TYPE_CHECKING:
@@ -497,3 +501,69 @@ def test_who_is_to_be_overtaken_is_no_deadline() -> None:
 
 def test_one_word_is_one_sign_of_a_pattern() -> None:
     assert read_text("You have stolen a cake and the town wants it back.").pattern == ""
+
+
+STRANGERS: list[dict[str, Any]] = json.loads(DATA.with_name("strangers.json").read_text(encoding="utf-8"))[
+    "texts"
+]
+FUNCTION_WORDS = (
+    "a an the to of and or my your our his her their its he she it they i you we in on at by for with from"
+    " until before without that who is are be been not must has have get keep make"
+)
+
+
+def read_as_author(text: str) -> Reading:
+    """Return the reading that a scenario is written from."""
+    reading = read_text(address_actor(text))
+    if reading.role is not None and reading.role.name:
+        reading = read_text(address_named(reading.text, reading.role.name))
+    return imply_goal(reading, load_texts(PLAIN)["common"])
+
+
+def stems(text: str) -> list[str]:
+    return [word[:5] for word in re.findall(r"\w+", text.casefold()) if word not in FUNCTION_WORDS.split()]
+
+
+def is_goal_of_stranger(entry: Mapping[str, Any], reading: Reading) -> bool:
+    """Return True if the goal has at least half of the words of the answer."""
+    wanted = stems(entry["goal"])
+    found = stems(reading.goal.text) if reading.goal is not None else []
+    return sum(stem in found for stem in wanted) >= len(wanted) / 2
+
+
+@pytest.mark.parametrize(("sealed", "goals", "patterns"), [(False, 70, 69), (True, 33, 36)])
+def test_goals_of_texts_by_strangers_are_read(sealed: bool, goals: int, patterns: int) -> None:
+    texts = [entry for entry in STRANGERS if entry["sealed"] is sealed]
+    readings = [read_as_author(entry["text"]) for entry in texts]
+    right = sum(is_goal_of_stranger(*pair) for pair in zip(texts, readings, strict=True))
+    known = sum(one.pattern in entry["pattern"] for entry, one in zip(texts, readings, strict=True))
+    told = f"goals {right} of {len(texts)}, patterns {known} of {len(texts)}"
+    sys.stdout.write(f"by strangers, {'sealed' if sealed else 'open'}: {told}\n")
+    assert (right >= goals, known >= patterns) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "goal"),
+    [
+        ("I am an alpha. The beta must not go out before dawn.", "keep the beta from going out before dawn"),
+        ("We are here. My beta has to be ready by noon.", "get your beta ready by noon"),
+        ("You are an alpha. All the betas must still be alive at dawn.", "keep all the betas alive at dawn"),
+        (
+            "I am an alpha. My brother has to pass his test on Monday.",
+            "help your brother pass his test on Monday",
+        ),
+        ("Two of us are left. Nobody must be left behind.", "make sure that nobody is left behind"),
+        ("We have a wide beta to cross before noon, and one gamma.", "cross the wide beta before noon"),
+        (
+            "Don't let them in. Do not let the council knock down the beta.",
+            "keep the council from knocking down the beta",
+        ),
+        ("An alpha has until the end of the day to repair the beta.", "repair the beta"),
+        ("Ranger Tomas Alba is looking for two lost hikers.", "find two lost hikers"),
+        ("Convince Alba and Bruno to sign it.", "convince Alba and Bruno to sign it"),
+    ],
+)
+def test_a_duty_of_another_is_a_goal_of_the_player(text: str, goal: str) -> None:
+    reading = read_as_author(text)
+    assert reading.goal is not None
+    assert reading.goal.text == goal
