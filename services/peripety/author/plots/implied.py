@@ -91,8 +91,10 @@ def _give_goal(
 
 
 def _is_question(goal: Goal, language: str) -> bool:
-    """Return True if a goal ends with a word of a question, without the question."""
+    """Return True if a goal ends with a verb or a word of a question, without the question."""
     grammar = load_grammars().get(language)
+    if goal.object is None and goal.text == f"{goal.verb} {goal.particle}".strip():
+        return True
     last = goal.text.rpartition(" ")[2].casefold()
     return grammar is not None and (grammar.tags.get(last) == "wh" or last in grammar.words("people", "who"))
 
@@ -104,7 +106,7 @@ def _list_completions(
     if reading.goal is None:
         return
     deed = _find_deed(reading, common)
-    if deed and _is_question(reading.goal, reading.language):
+    if deed and reading.pattern in ("", "find_out") and _is_question(reading.goal, reading.language):
         yield "find_out", "culprit", {"deed": deed}
     if reading.pattern:
         return
