@@ -7,6 +7,7 @@ cost.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -289,6 +290,31 @@ def is_quoted(utterance: str, prose: str) -> bool:
     """Return True if prose contains the words of an utterance."""
     words = utterance.strip().rstrip(_END_OF_SPEECH)
     return bool(words) and words in prose
+
+
+_RUN = 3
+_LEAST_RETOLD = 0.7
+_SENTENCE = re.compile(r"[^.!?:\u2026\u3002\uff01\uff1f\uff1a]+")
+
+
+def is_retold(text: str, prose: str) -> bool:
+    """Return True if prose has most of a text word for word: of the runs of three words in its sentences."""
+    found = _split_words(prose)
+    sentences = [words for one in _SENTENCE.findall(text) if (words := _split_words(one))]
+    runs = [run for words in sentences for run in _runs(words, min(_RUN, len(words)))]
+    known = {size: set(_runs(found, size)) for size in range(1, _RUN + 1)}
+    told = [run for run in runs if run in known[len(run)]]
+    return bool(runs) and len(told) >= _LEAST_RETOLD * len(runs)
+
+
+def _runs(words: Sequence[str], size: int) -> list[tuple[str, ...]]:
+    return [tuple(words[at : at + size]) for at in range(len(words) - size + 1)]
+
+
+def _split_words(text: str) -> Sequence[str]:
+    """Return the words of a text; its characters in a language without spaces."""
+    words = re.findall(r"\w+", text.casefold())
+    return words if " " in text.strip() or text.isascii() else "".join(words)
 
 
 def _format_rule_failed(event: session_pb2.TurnEvent.RuleFailed) -> list[str]:

@@ -56,15 +56,17 @@ class ShownGauge:
     @property
     def amount(self) -> str:
         """The rounded value with its unit."""
-        return f"{format_number(self.value, self.value)} {self.unit}".strip()
+        return _with_unit(format_number(self.value, self.value), self.unit)
 
     def bar(self, cells: str) -> str:
         """Return the bar; empty without a scale."""
         return "" if self.share is None else draw_bar(self.share, cells)
 
     def describe(self, cells: str) -> str:
-        """Return the name, the bar and the band; the amount without a scale."""
-        return " ".join(filter(None, (self.name, self.bar(cells) or self.amount, self.band)))
+        """Return the name, the bar and the band; the amount without a scale, or with a unit but no band."""
+        bar = self.bar(cells)
+        amount = self.amount if not bar or (self.unit and not self.band) else ""
+        return " ".join(filter(None, (self.name, bar, amount, self.band)))
 
 
 @dataclass(slots=True)
@@ -231,8 +233,13 @@ class ScenarioNames:
         elif isinstance(before, list) and isinstance(after, list):
             summary.parts.extend(self._describe_list(path, before, after))
         elif before != after and isinstance(after, bool | str):
-            shown = {True: "yes", False: "no"}.get(after) if isinstance(after, bool) else one_line(after)
+            shown = {True: "yes", False: "no"}.get(after) if isinstance(after, bool) else self._value(after)
             summary.parts.append(f"{self.name(path)}: {(shown or '')[:_SHOWN_TEXT]}")
+
+    def _value(self, text: str) -> str:
+        """Return a text of the state; the name of the entity if it is the id of one."""
+        is_entity = any(entity["id"] == text for entity in self.spec.get("entities") or ())
+        return self.entity(text) if is_entity else one_line(text)
 
     def _add_story_change(self, summary: ChangeSummary, tree: str, key: str, after: Any) -> None:
         if not isinstance(after, str) or not after:
@@ -257,9 +264,7 @@ class ScenarioNames:
         label = self._labels.get(path) or {}
         unit = one_line(label.get("unit") or "")
         was, now = _band(label, before), _band(label, after)
-        # A unit of words is a plural.
-        shown = "" if amount == "1" and any(map(str.isalpha, unit)) else unit
-        change = f"{self.name(path)} {'+' if after > before else _MINUS}{amount} {shown}".strip()
+        change = f"{self.name(path)} {'+' if after > before else _MINUS}{_with_unit(amount, unit)}"
         yield f"{change} ({now})" if was != now else change
 
     def _describe_list(self, path: _Path, before: Sequence[Any], after: Sequence[Any]) -> Iterator[str]:
@@ -294,6 +299,11 @@ class ScenarioNames:
         if high <= low or ("max" not in bounds and max(ends) <= low):
             return None
         return min(1.0, max(0.0, (value - low) / (high - low)))
+
+
+def _with_unit(amount: str, unit: str) -> str:
+    """Return an amount with its unit; a unit of words is a plural, so 1 has none."""
+    return amount if amount == "1" and any(map(str.isalpha, unit)) else f"{amount} {unit}".strip()
 
 
 def _band(label: Mapping[str, Any], value: float) -> str:

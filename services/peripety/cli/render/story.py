@@ -23,6 +23,7 @@ from peripety.cli.render.console import (
     format_answer,
     format_event,
     is_quoted,
+    is_retold,
     list_notes,
 )
 from peripety.cli.render.gauges import BAR_CELLS, PLAIN_BAR_CELLS, ScenarioNames
@@ -190,7 +191,7 @@ class StoryView:
         self.note(self.words.say("turn_number", turn=game.session.turn, left=left))
 
     def look(self, game: Game) -> None:
-        """Print where the player is, who and what is there, and what is known."""
+        """Print where the player is, who and what is there, what is known, statements and promises."""
         spec = game.spec
         places = game.state.get("places") or {}
         here = places.get(game.viewpoint.entity_id)
@@ -210,6 +211,16 @@ class StoryView:
         for text in (game.state.get("clues") or {}).values():
             if text:
                 self.prose(self.words.say("known", text=text))
+        for key, text in (game.state.get("statements") or {}).items():
+            if text:
+                self._say(
+                    self._names.entity(((spec.get("statements") or {}).get(key) or {}).get("by", key)), text
+                )
+        for key, status in (game.state.get("promises") or {}).items():
+            promise = (spec.get("promises") or {}).get(key) or {}
+            if status:
+                to = self.words.say("promise", name=self._names.entity(promise.get("to", key)))
+                self.prose(" ".join(filter(None, (f"{to}: {status}.", promise.get("terms")))))
         self.status(game)
 
     def actions(self, keys: Iterable[tuple[str, engine_pb2.LegalAction]]) -> None:
@@ -270,7 +281,7 @@ class StoryView:
         self._prose.end()
         summary = self._names.summarize(committed.changes)
         for speaker, text in summary.learned:
-            if not is_quoted(text, self._told):
+            if not is_retold(text, self._told):
                 self._say(speaker, text)
         if summary.parts or committed.status.kind not in ENDED:
             self._blank()

@@ -12,6 +12,7 @@ from rich.console import Console
 from peripety.api.common.v1 import common_pb2, engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2
+from peripety.cli.render.console import is_retold
 from peripety.cli.render.story import Detail, StoryView
 from support.session.games import StoredGame, action, number
 
@@ -186,6 +187,45 @@ def test_look_tells_the_place_the_people_and_what_is_known() -> None:
     shown.view.look(StoredGame({**SPEC, "places": places}, state=state))
     for line in ("North room. A table.", "Here: Omega.", "Exits: South.", "You know: The ink is red."):
         assert line in shown.lines
+
+
+def test_look_tells_what_was_said_and_promised() -> None:
+    spec = {
+        **SPEC,
+        "statements": {"a": {"by": "omega", "text": "Never."}},
+        "promises": {
+            "b": {"to": "omega", "terms": "To wait.", "due": 3},
+            "c": {"to": "omega", "terms": "x", "due": 3},
+        },
+    }
+    state = {"statements": {"a": "Never."}, "promises": {"b": "open", "c": ""}, "alpha": 10}
+    shown = Shown()
+    shown.view.open(StoredGame(spec, state=state))
+    shown.view.look(StoredGame(spec, state=state))
+    assert "Omega: “Never.”" in shown.lines
+    assert [line for line in shown.lines if "promise" in line] == ["promise to Omega: open. To wait."]
+
+
+@pytest.mark.parametrize(
+    ("text", "prose", "is_told"),
+    [
+        ("The ink is red. It is dry.", "The ink is red, you see. It is dry.", True),
+        ("The ink is red and it has dried.", "You find the ink: red.", False),
+        (
+            "Omega says: “It was me. Each time, at night.”",
+            "Omega says it twice. “It was me. Each time, at night.”",
+            True,
+        ),
+        (
+            "\u58a8\u6c34\u662f\u7ea2\u8272\u7684\u3002",
+            "\u4f60\u770b\u89c1\u58a8\u6c34\u662f\u7ea2\u8272\u7684\u3002",
+            True,
+        ),
+        ("Red.", "Blue.", False),
+    ],
+)
+def test_what_the_prose_tells_is_not_printed_again(text: str, prose: str, is_told: bool) -> None:
+    assert is_retold(text, prose) is is_told
 
 
 def test_odds_are_told_in_the_words_of_the_endings() -> None:
