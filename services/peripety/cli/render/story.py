@@ -203,8 +203,9 @@ class StoryView:
             ]
             if beside:
                 self.prose(self.words.say("here", names=self.words.join(map(self._names.entity, beside))))
-            if place.get("exits"):
-                names = self.words.join(map(self._names.place, place["exits"]))
+            exits = [one for one in place.get("exits") or () if one != here]
+            if exits:
+                names = self.words.join(map(self._names.place, exits))
                 self.prose(self.words.say("exits", names=names))
         else:
             self.prose(self._names.premise or spec.get("opening") or self._names.title)

@@ -450,7 +450,7 @@ def describe_place(
         "id": here,
         "name": short_name(place.get("name", "")),
         "description": place.get("description"),
-        "exits": [_describe_exit(places, exit_id) for exit_id in place.get("exits", ())],
+        "exits": [_describe_exit(places, exit_id) for exit_id in place.get("exits", ()) if exit_id != here],
         "here": others,
         "from": _name_place(places, there_before) if has_moved else "",
         "arrived": [] if has_moved else [one for one in others if one not in others_before],

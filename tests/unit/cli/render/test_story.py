@@ -180,7 +180,7 @@ def test_actions_are_listed_with_their_keys_and_values() -> None:
 
 
 def test_look_tells_the_place_the_people_and_what_is_known() -> None:
-    places = {"north": {"name": "North room", "description": "A table.", "exits": ["south"]}}
+    places = {"north": {"name": "North room", "description": "A table.", "exits": ["south", "north"]}}
     state = {"places": {"me": "north", "omega": "north"}, "clues": {"a": "The ink is red."}, "alpha": 10}
     shown = Shown()
     shown.view.open(StoredGame({**SPEC, "places": places}, state=state))
