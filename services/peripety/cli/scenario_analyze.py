@@ -411,6 +411,8 @@ def balance(
 
 async def _find_refusals(result: BalanceReached, workers: WorkerPool) -> Sequence[Finding]:
     """Return the errors for which the balanced scenario could not be stored or played."""
+    if invalid := filter_errors(engine.validate(result.document)):
+        return invalid
     program = engine.compile_trusted(result.document)
     verdict = await evaluate_to_verdict(program, DryRunOptions(), workers)
     return filter_errors(verdict.findings)

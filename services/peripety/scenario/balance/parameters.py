@@ -1,7 +1,7 @@
 """Tunable numbers of a specification, their selection, and descriptions of moves.
 
-No number moves by more than half, weights stay within their bounds, and a moved number has few digits. A
-whole number can be limited to whole steps.
+No number moves by more than half, weights and initial values stay within their bounds, and a moved number
+has few digits. A whole number can be limited to whole steps.
 
 A repair moves the weights and effects of random events, and decay, unless they help the player. Balancing
 also moves helpful events, the effects of actions, and initial values. The harmful direction of a quantity
@@ -103,6 +103,7 @@ class TunableNumber:
         harder_direction: the direction that makes the scenario harder, from its conditions: 1 for up, -1
             for down, 0 if unknown.
         stays_whole: True if it moves in whole steps.
+        limits: the minimum and maximum that the specification declares for it.
     """
 
     segments: Segments
@@ -110,6 +111,7 @@ class TunableNumber:
     kind: NumberKind
     harder_direction: int = 0
     stays_whole: bool = False
+    limits: tuple[float, float] = (-math.inf, math.inf)
 
     def with_factor(self, factor: float) -> float:
         """Return the number times a factor, with few digits and within bounds."""
@@ -141,7 +143,8 @@ class TunableNumber:
 
     def _clamped_product(self, factor: float) -> float:
         if self.kind is NumberKind.AMOUNT:
-            return self.value * factor
+            low, high = self.limits
+            return min(max(self.value * factor, low), high)
         if self.kind is NumberKind.WEIGHT:
             low, high = WEIGHT_BOUNDS
             return min(max(self.value * factor, low), high)
@@ -270,8 +273,19 @@ def _decay_numbers(spec: Spec, directions: dict[str, int]) -> Iterator[TunableNu
 
 
 def _initial_numbers(spec: Spec, directions: dict[str, int]) -> Iterator[tuple[str, TunableNumber]]:
+    declared = {_normalize_path(path): limit for path, limit in spec.get("bounds", {}).items()}
     for path, value in list_numbers(spec["state"]).items():
-        yield path, TunableNumber(engine.parse_path(path), value, NumberKind.AMOUNT, directions.get(path, 0))
+        limit = declared.get(path, {})
+        yield (
+            path,
+            TunableNumber(
+                engine.parse_path(path),
+                value,
+                NumberKind.AMOUNT,
+                directions.get(path, 0),
+                limits=(limit.get("min", -math.inf), limit.get("max", math.inf)),
+            ),
+        )
 
 
 def _iter_amounts(

@@ -43,6 +43,14 @@ def test_everything_that_says_how_hard_it_is_may_move_with_what_is_known_of_its_
     }
 
 
+def test_an_initial_value_stays_within_its_declared_bounds() -> None:
+    value = siege()
+    value["bounds"] = {"state.a": {"min": 11, "max": 20}}
+    number = next(one for one in select_for_balance(value) if one.segments == ("state", "a"))
+    assert number.bounds == (11, 20)
+    assert number.with_factor(1.5) == 20
+
+
 def test_an_event_that_hurts_and_helps_has_no_way() -> None:
     value = siege()
     value["random_events"] = [
