@@ -151,6 +151,9 @@ class ClauseReader:
         chunk = next((chunk for chunk in self._chunks if chunk.start == place + len(row)), None)
         while chunk is not None and self._grammar.code == "zh" and self._owns(chunk):
             chunk = next((other for other in self._chunks if other.start > chunk.start), None)
+        if chunk is not None and self._grammar.code == "en":
+            # "You are the alpha's beta."
+            chunk = self._find_owned(chunk)
         vague = self._grammar.words("people", "vague")
         if (
             chunk is None
@@ -213,10 +216,16 @@ class ClauseReader:
             )
             if word.tag != "verb" or dull:
                 continue
-            trust = self._trust(place, aims)
+            trust = 0 if self._is_cry(place) else self._trust(place, aims)
             if trust and not self._is_reported(place) and not self._is_condition(place):
                 aims.append(self._build_aim(place, trust))
         return aims
+
+    def _is_cry(self, place: int) -> bool:
+        """Return True for a verb of helping without an object: "..., help!"."""
+        after = self._at(place + 1)
+        is_last = after is None or after.tag in ("end", "mark")
+        return is_last and self._words[place].lemma in self._grammar.words("goals", "helps")
 
     def _is_reported(self, place: int) -> bool:
         """Return True for what another person thinks that the player should do."""

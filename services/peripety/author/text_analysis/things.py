@@ -341,7 +341,15 @@ class ThingReader:
         if host is not None and chunk.definite == "det" and not chunk.is_plural:
             # "My sister the guide".
             return self._is_person(host)
+        if self._is_in_brackets(chunk):
+            return True
         return chunk.is_after("be") and any(self._is_person(other) for other in described)
+
+    def _is_in_brackets(self, chunk: Chunk) -> bool:
+        """Return True for what a person is, in brackets right after it: "my sister (a guide)"."""
+        host = next((one for one in self._chunks if one.end == chunk.start - 1), None)
+        is_open = chunk.before is not None and chunk.before.text == "("
+        return is_open and host is not None and not chunk.names and self._is_person(host)
 
     def _add_person(self, chunk: Chunk) -> None:
         gap = "" if self._grammar.code == "zh" else " "

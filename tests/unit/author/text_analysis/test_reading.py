@@ -575,3 +575,27 @@ def test_a_duty_of_another_is_a_goal_of_the_player(text: str, goal: str) -> None
     reading = read_as_author(text)
     assert reading.goal is not None
     assert reading.goal.text == goal
+
+
+@pytest.mark.parametrize(
+    ("text", "role", "people"),
+    [
+        ("You're the duke's daughter. Save the forest.", "daughter", []),
+        ("I'm my uncle's apprentice and must finish the clock.", "apprentice", []),
+        ("My boss (a former wrestler) hates me.", "", [("boss", "")]),
+        ("I need a singer; the vicar is no help.", "", [("singer", ""), ("vicar", "unable")]),
+    ],
+)
+def test_what_a_person_is_does_not_make_two_of_it(
+    text: str, role: str, people: list[tuple[str, str]]
+) -> None:
+    reading = read_text(text)
+    assert (reading.role.role if reading.role else "") == role
+    assert [(person.role, person.side) for person in reading.people] == people
+
+
+def test_a_cry_for_help_is_no_goal() -> None:
+    goal = read_text("Smuggling penguins out of a bankrupt zoo, help!").goal
+    assert goal is not None
+    assert goal.text == "smuggle penguins out of a bankrupt zoo"
+    assert read_text("The ship sinks. Help!").pattern != "save"
