@@ -21,6 +21,7 @@ FIRST_PERSON = {
 _ADDRESS = {
     "us to": "all of you to",
     "i'm": "you are",
+    "im": "you are",
     "i am": "you are",
     "i was": "you were",
     "i've": "you have",
@@ -52,9 +53,10 @@ _REQUEST = re.compile(
     rf"|(?:make it|it should be) {_LEVEL}(?:,? please)?\W*$|{_LEVEL}(?: mode)?(?:,? please)?\W*$)"
 )
 _REQUEST_LEAD = re.compile(
-    r"(?i)^(?:please )?(?:(?:can|could) you )?(?:"
+    r"(?i)^(?:(?:please|pls|plz) )?(?:(?:can|could) you )?(?:"
     r"(?:(?:write|make|create|tell|generate|give)(?: me| us)?|i(?: want|\u2019d like|'d like)(?: to play)?)"
-    r" an? (?:[\w-]+ ){0,2}?(?:story|game|scenario|adventure|tale)|(?:something|an? (?:story|game|scenario)))"
+    r" (?:an? )?(?:[\w-]+ ){0,2}?(?:story|game|scenario|adventure|tale)"
+    r"|(?:something|an? (?:story|game|scenario)))"
     r" (?:where|in which|about|with)\s+"
     r"|^an? (?:[\w-]+ ){0,2}?(?:story|game|mystery|adventure|tale): "
     r"|^(?:por favor,? )?(?:escr\u00edbeme|escribe|hazme|haz|cr\u00e9ame|crea|quiero) una? "

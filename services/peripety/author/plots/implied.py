@@ -39,7 +39,7 @@ _SOCIAL = frozenset({"save", "win_over", "keep_together"})
 _NEAR = 3
 _NOTHING = r"(?!)"
 """Pattern without a match."""
-_PAIR = 2
+_PAIR, _SEVERAL = 2, 3
 _NOT_USED_UP = frozenset(
     {"artifact", "communication", "cognition", "animal", "act", "event", "time", "location"}
 )
@@ -147,7 +147,7 @@ def _list_candidates(
 def _collect_words(reading: Reading, common: Mapping[str, Any]) -> dict[str, NounPhrase | str]:
     """Return the phrases that lines of goals use."""
     supply = choose_supply(reading)
-    if supply is not None and supply.sense in _NOT_USED_UP:
+    if supply is not None and supply.sense in _NOT_USED_UP and not _is_of_several(supply, reading):
         supply = None
     found: dict[str, NounPhrase | None] = {
         "threat": next(iter(_list_threats(reading, common)), None),
@@ -156,6 +156,12 @@ def _collect_words(reading: Reading, common: Mapping[str, Any]) -> dict[str, Nou
         "piece": next(_list_pieces(reading), None),
     }
     return {name: phrase for name, phrase in found.items() if phrase is not None}
+
+
+def _is_of_several(supply: Phrase, reading: Reading) -> bool:
+    """Return True for things that are counted, at least three."""
+    counts = (one.value for one in reading.amounts if one.of is not None and one.of.head == supply.head)
+    return supply.is_plural and max(counts, default=0) >= _SEVERAL
 
 
 def _list_pieces(reading: Reading) -> Iterator[NounPhrase]:

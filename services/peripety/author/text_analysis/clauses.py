@@ -8,12 +8,12 @@ from functools import cached_property
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
-from peripety.author.text_analysis.phrases import Goal, Person, find_chunk_at
+from peripety.author.text_analysis.phrases import Chunk, Goal, Person, find_chunk_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from peripety.author.text_analysis.phrases import Chunk, Phrase
+    from peripety.author.text_analysis.phrases import Phrase
     from peripety.author.text_analysis.words import Grammar, Word
 
 _DUTY, _WISH, _ORDER, _ALSO, _GERUND, _ASKED, _ACT, _MAY = 3.0, 3.0, 3.0, 2.0, 2.0, 1.5, 1.0, 0.5
@@ -129,7 +129,7 @@ class ClauseReader:
         if chunk.head.lemma in unfit or any(word.low in states for word in chunk.adjectives):
             return False
         ahead = [word.low for word in self._words[chunk.end : chunk.end + 3]]
-        relative = ahead[:1] != [] and ahead[0] in tables("people", "who")
+        relative = ahead[:1] != [] and ahead[0] in tables("people", "who") | {"whose"}
         is_led = relative or (chunk.after is not None and chunk.after.tag == "prep")
         if chunk.definite and not (is_led and self._words[0].low in tables("sides", "anyone")):
             return False
@@ -748,12 +748,11 @@ class EnglishClauseReader(ClauseReader):
             start, trust = found
             if self._is_condition(place) or self._is_reported(place):
                 continue
-            subject = self._find_subject(place - 1)
-            if subject is not None:
-                aim = self._build_duty(subject, start, trust)
+            if self._is_pronoun_of_player(place - 1):
+                aim = self._build_pursuit(start, trust) if self._words[start].tag == "verb" else None
             else:
-                is_own = self._is_pronoun_of_player(place - 1) and self._words[start].tag == "verb"
-                aim = self._build_pursuit(start, trust) if is_own else None
+                subject = self._find_subject(place - 1)
+                aim = None if subject is None else self._build_duty(subject, start, trust)
             if aim is not None:
                 yield aim
 
@@ -762,7 +761,12 @@ class EnglishClauseReader(ClauseReader):
         place = self._skip_left(place)
         while (word := self._at(place)) is not None and word.tag in ("be", "have") and not word.first:
             place = self._skip_left(place - 1)
-        return word is not None and word.tag == "player"
+        if word is None or word.tag == "player":
+            return word is not None
+        # "Me and my alpha".
+        chunk = find_chunk_at(self._chunks, place)
+        is_pair = chunk is not None and chunk.is_after("conj") and chunk.start > 1
+        return is_pair and chunk is not None and self._words[chunk.start - 2].tag == "player"
 
     def _find_predicate(self, place: int, word: Word) -> tuple[int, float] | None:
         """Return where the predicate of a duty, a wish or a pursuit at a place starts, and its trust."""
@@ -773,18 +777,38 @@ class EnglishClauseReader(ClauseReader):
         if word.tag == "modal" and word.low in goals("goals", "strong"):
             return place + 1, _OF_OTHERS
         is_need = word.tag == "have" or word.lemma in goals("goals", "needing")
-        if after.tag == "to" and (is_need or (word.tag == "verb" and word.lemma in goals("goals", "duty"))):
+        is_wish = word.tag == "verb" and word.lemma in goals("goals", "wishing")
+        if after.tag == "to" and (is_need or is_wish):
             return place + 2, _OF_OTHERS if is_need else _WISHED
-        if word.tag == "have" or word.low in goals("goals", "given"):
+        if word.tag == "be":
+            return self._find_doing(place, after)
+        to = None
+        if is_wish and after.low == "nothing":
+            # "Wants nothing more than to act".
+            to = self._find_to(place + 2)
+        elif word.tag == "have" or word.low in goals("goals", "given"):
             to = self._find_led(place)
-            return None if to is None else (to + 1, _OF_OTHERS)
-        is_doing = word.tag == "be" and after.tag == "verb" and after.low == _add_ing(after.lemma)
-        is_goal = after.lemma in self._grammar.goal_verbs | goals("goals", "seeking")
+        return None if to is None else (to + 1, _OF_OTHERS)
+
+    def _find_doing(self, place: int, after: Word) -> tuple[int, float] | None:
+        """Return where what a person is doing, or is going to do, starts, and its trust."""
+        then = [one.tag for one in self._words[place + 2 : place + 4]]
+        if after.low == "going" and then == ["to", "verb"]:
+            return place + 3, _DOING
+        is_doing = after.tag == "verb" and after.low == _add_ing(after.lemma)
+        is_goal = after.lemma in self._grammar.goal_verbs | self._grammar.words("goals", "seeking")
         return (place + 1, _DOING) if is_doing and is_goal else None
+
+    def _find_to(self, place: int) -> int | None:
+        """Return the place of the next "to" before punctuation."""
+        clause = range(place, self._find_mark(place))
+        return next((at for at in clause if self._words[at].tag == "to"), None)
 
     def _find_task(self, place: int, word: Word) -> Iterator[Aim]:
         """Yield a task in words around its object: "I have an alpha to cross", "do not let them go"."""
-        chunk = find_chunk_at(self._chunks, place + 1)
+        chunk, after = find_chunk_at(self._chunks, place + 1), self._at(place + 1)
+        if chunk is None and after is not None and after.tag == "pron":
+            chunk = Chunk(place + 1, place + 2)
         if chunk is None or chunk.start != place + 1:
             return
         at = self._find_act(chunk.end)
@@ -797,7 +821,13 @@ class EnglishClauseReader(ClauseReader):
         tail = self._list_tail(at + 1, end)
         then = self._at(at + 1)
         is_last = then is None or then.tag in ("mark", "end", "prep", "conj")
-        if word.tag == "have" and at > chunk.end and is_last and self._is_pronoun_of_player(place - 1):
+        if (
+            word.tag == "have"
+            and chunk.nouns
+            and at > chunk.end
+            and is_last
+            and self._is_pronoun_of_player(place - 1)
+        ):
             target = find_chunk_at(self._chunks, at - 2) or chunk
             text = f"{act.lemma} {self._write_subject(chunk.start, at - 1)} {rest}".strip()
             goal = Goal(act.lemma, target.to_phrase(), text)
@@ -814,7 +844,7 @@ class EnglishClauseReader(ClauseReader):
 
     def _find_act(self, place: int) -> int:
         """Return the place of the verb after a phrase, behind "to" where there is one before punctuation."""
-        to = next((at for at in range(place, self._find_mark(place)) if self._words[at].tag == "to"), None)
+        to = self._find_to(place)
         word = self._at(place)
         return place if to is None or (word is not None and word.tag == "verb") else to + 1
 
@@ -822,7 +852,7 @@ class EnglishClauseReader(ClauseReader):
         """Return the place of "to" after a time that a person has: "has until dawn to", "has a week to"."""
         awaiting = self._grammar.words("times", "awaiting")
         end = self._find_mark(place)
-        to = next((at for at in range(place + 1, end) if self._words[at].tag == "to"), None)
+        to = self._find_to(place + 1)
         if to is None or to + 1 >= end or self._words[to + 1].tag not in ("verb", "be"):
             return None
         time = find_chunk_at(self._chunks, to - 1)
@@ -978,6 +1008,8 @@ class EnglishClauseReader(ClauseReader):
         """Return the words of a subject, known by now: "the" instead of "a"."""
         text = self._write(first, last)
         head, _, rest = text.partition(" ")
+        if head.lower() == "whose":
+            return f"your {rest}"
         is_title = self._words[first].is_noun and self._words[last - 1].tag == "name"
         if is_title or self._words[first].tag == "name" or head[1:] != head[1:].lower():
             return text

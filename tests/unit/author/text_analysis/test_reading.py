@@ -550,6 +550,10 @@ def test_goals_of_texts_by_strangers_are_read(sealed: bool, stated: int, implied
     assert known >= patterns
 
 
+def test_a_wish_of_an_opponent_is_no_goal() -> None:
+    assert read_as_author("They say I may have a beta. My brother Bruno is going to ruin it.").goal is None
+
+
 @pytest.mark.parametrize(
     ("text", "goal"),
     [
@@ -568,6 +572,10 @@ def test_goals_of_texts_by_strangers_are_read(sealed: bool, stated: int, implied
         ),
         ("An alpha has until the end of the day to repair the beta.", "repair the beta"),
         ("Ranger Tomas Alba is looking for two lost hikers.", "find two lost hikers"),
+        ("We know them. Don't let them win.", "keep them from winning"),
+        ("Me and my friend Bruno are going to open a beta and beat Alba.", "open a beta and beat Alba"),
+        ("The keeper whose betas must survive the winter.", "help your betas survive the winter"),
+        ("A clerk who wants nothing more than to get the beta back.", "get the beta back"),
         ("Convince Alba and Bruno to sign it.", "convince Alba and Bruno to sign it"),
     ],
 )
