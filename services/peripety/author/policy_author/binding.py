@@ -15,11 +15,12 @@ from peripety.author.policy_author.meaning import (
     join_text,
 )
 from peripety.author.policy_author.sentences import singular, stem, stems, verb_stems
-from peripety.author.policy_author.tokens import to_number
+from peripety.author.policy_author.tokens import scale_number, to_number
 from peripety.author.policy_author.vocabulary import (
     ALL_CALLS,
     KINDS,
     PLACE_WORDS,
+    UNITS_OF_TIME,
     DescribedTool,
     Test,
     has_verb,
@@ -45,6 +46,17 @@ _ANNOTATIONS = {
     "destructive": "destructive",
     "irreversible": "destructive",
 }
+_CURRENCIES = {
+    **{code: code for code in ("usd", "eur", "gbp", "jpy", "chf")},
+    "dollar": "usd",
+    "dollars": "usd",
+    "euro": "eur",
+    "euros": "eur",
+    "pound": "gbp",
+    "pounds": "gbp",
+    "yen": "jpy",
+}
+_DOLLARS = frozenset({"usd", "cad", "aud", "nzd", "sgd", "hkd"})
 _MEASURES = frozenset({"long"})
 _WORDS = {"WORD", "APPROVE", "ASK"}
 _GIVEN = frozenset({"given", "set", "present", "specified", "stated", "attached"})
@@ -149,7 +161,9 @@ class Vocabulary:
     def _bind_group(self, group: CallGroup, *, is_stopping: bool) -> BoundGroup:
         tokens = group.tokens
         names = {one.literal.value for one in tokens if one.kind == "NAME" and one.literal}
-        words = [one.text for one in tokens if one.kind in _WORDS]
+        words = [
+            one.text for place, one in enumerate(tokens) if one.kind in _WORDS and not _is_unit(tokens, place)
+        ]
         flags = {_ANNOTATIONS[word.casefold()] for word in words if word.casefold() in _ANNOTATIONS}
         words = [word for word in words if word.casefold() not in _ANNOTATIONS]
         kinds = {one.kind for one in tokens}
@@ -353,7 +367,8 @@ class Vocabulary:
             if is_by and is_any:
                 return True
             nouns = self._role_nouns(phrase.tokens) if is_by or lower & CALLERS else ()
-            return Test("roles", values=nouns) if nouns else None
+            kind = "compound" if any("_" in one for one in nouns) else ""
+            return Test("roles", kind=kind, values=nouns) if nouns else None
         names = tuple(one.literal.value for one in phrase.tokens if one.literal)
         is_context = names[0].startswith(CONTEXT_PREFIX) and len(names) == 1
         is_role = bool(lower & {"role", "roles"})
@@ -370,7 +385,8 @@ class Vocabulary:
         """Return the roles of nouns for callers: "managers", "a clerk", "admins or editors"; else nothing.
 
         A noun in the plural or with "a" or "any" stands for the role with the name of its singular. "The
-        owner" depends on the call, and a noun of a tool is not a role.
+        owner" depends on the call, and a noun of a tool is not a role. "Night managers" have the role
+        `night_manager`, with any sign between its words.
         """
         roles: list[str] = []
         marks: set[str] = set()
@@ -393,12 +409,15 @@ class Vocabulary:
                 marks = set()
             else:
                 words.append(token.text.casefold())
-        return tuple(roles)
+        if len(roles) > 1 and any("_" in one for one in roles):
+            # "Half guests and managers": the word in front may have another meaning.
+            return ()
+        return tuple(dict.fromkeys(one.replace("_", sign) for one in roles for sign in "_- "))
 
     def _role_of_noun(self, words: Sequence[str], marks: set[str]) -> str | None:
-        if len(words) != 1 or marks - _ANY - {"either"}:
+        if not words or marks - _ANY - {"either"}:
             return None
-        (word,) = words
+        *others, word = words
         if word.startswith(_EXCLUDING):
             # "Non-managers" are callers without a role.
             return None
@@ -406,7 +425,7 @@ class Vocabulary:
         role = singular(word) if is_plural else word
         if not (is_plural or marks & _ANY) or role in _NO_ROLES or stems(word) & self._nouns:
             return None
-        return role
+        return "_".join((*others, role))
 
     def _bind_words(self, phrase: Phrase, words: Sequence[str], tool: DescribedTool) -> Formula:
         """Account for a phrase without a value: its words restrict nothing, or they name a server."""
@@ -452,14 +471,28 @@ class Vocabulary:
             if one.kind == "WORD" and one.text.casefold() not in _MEASURES
         ]
         before = [one.text for one in phrase.tokens[:first] if one.kind == "WORD"]
+        is_money = any(word.casefold() in _CURRENCIES for word in unit)
+        unit = _read_currency(unit, tool)
         # "At most 5 EUR": a value of another argument.
         chosen = [word for word in unit if (test := _test_of_word(tool, word)) and test.values != (True,)]
         unit = [word for word in unit if word not in chosen]
         argument = tool.number_argument(word_stems(unit or before)) if unit or before else None
+        scale: float = 1
+        if is_money and not unit:
+            argument = tool.money_argument(word_stems(before))
+        elif argument is None and len(unit) == 1 and (timed := tool.time_argument(unit[0])) is not None:
+            # "Longer than 2 hours", with an argument in minutes
+            argument, scale = timed
+            unit = []
         is_head = not phrase.preposition and all(
             has_verb(tool, [word]) or stems(word) <= tool.objects for word in before
         )
-        if argument is None and not unit and (is_head or not before) and not phrase.has("NUMBER"):
+        if (
+            argument is None
+            and not (unit or is_money)
+            and (is_head or not before)
+            and not phrase.has("NUMBER")
+        ):
             # "Payments of at most 5": the only number of the call.
             argument = tool.number_argument(frozenset())
         if argument is None and sum(one.is_number for one in tool.arguments) > 1 and not unit:
@@ -470,9 +503,9 @@ class Vocabulary:
         if argument is None or not accounted or between - {"BOUND", "NUMBER", "COMMA", "AND", "OR"}:
             raise NotFollowedError(phrase.text)
         extra = [_bind_choice(phrase, chosen, tool)] if chosen else []
-        plain = tuple(to_number(one.text) for one in numbers if one.kind == "NUMBER")
+        plain = tuple(scale_number(to_number(one.text), scale) for one in numbers if one.kind == "NUMBER")
         ranges: list[Formula] = [
-            all_of(*(Test("bound", (argument.name,), bound=bound) for bound in one.bounds))
+            all_of(*(Test("bound", (argument.name,), bound=bound.scaled(scale)) for bound in one.bounds))
             for one in numbers
             if one.bounds
         ]
@@ -568,6 +601,9 @@ class Vocabulary:
         if phrase.preposition in {"TO", "FROM"} and len({*mentioned} or {*identifiers}) > 1:
             directed = tool.roles_by_direction("identifier", phrase.preposition)
             mentioned = [one for one in (mentioned or identifiers) if one.role in directed]
+        if not mentioned and any(one.literal and one.literal.kind == "identifier" for one in phrase.tokens):
+            # "To zone-1": nothing says that it is an identifier of this argument.
+            raise NotFollowedError(phrase.text)
         fitting = mentioned or identifiers
         if len({one.role or one.name for one in fitting}) > 1:
             raise AmbiguousError(phrase.text)
@@ -600,7 +636,14 @@ class Vocabulary:
         words = said | word_stems(group.words)
         if is_stopping and any(one.roles_mentioned(kind, words) for one in group.tools):
             return tool.roles_mentioned(kind, words)
-        return roles
+        named = [
+            one
+            for one in tool.arguments
+            if one.role in roles and one.name and stems(one.name) - PLACE_WORDS <= said
+        ]
+        # "If the target is below /a"
+        named = [one for one in named if stems(one.name) - PLACE_WORDS]
+        return (named[0].role,) if phrase.is_test and len(named) == 1 else roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -608,6 +651,32 @@ class _WordTest:
     """Leaf of a formula for a word that is a choice or a flag of the tools: "urgent", "force"."""
 
     word: str
+
+
+def _is_unit(tokens: Sequence[WordToken], place: int) -> bool:
+    """Return True for a unit behind a number, which the number accounts for."""
+    word = tokens[place].text.casefold()
+    is_behind = place > 0 and tokens[place - 1].kind in {"BOUND", "NUMBER"}
+    return is_behind and (word in _CURRENCIES or stem(word) in UNITS_OF_TIME)
+
+
+def _read_currency(unit: Sequence[str], tool: DescribedTool) -> list[str]:
+    """Return words behind a number with the codes of currencies that the tool accepts.
+
+    If its amounts have no currency, names of currencies say nothing about a call.
+    """
+    accepted = {code for one in tool.arguments for code in one.choices} & {*_CURRENCIES.values(), *_DOLLARS}
+    has_currency = accepted or any(stems("currency") & one.words for one in tool.arguments)
+    found: list[str] = []
+    for word in unit:
+        code = _CURRENCIES.get(word.casefold())
+        if code is None or (code == "usd" and word.casefold() != code and accepted & _DOLLARS - {code}):
+            found.append(word)
+        elif accepted:
+            found.append(code)
+        elif has_currency:
+            found.append(word)
+    return found
 
 
 def _texts(tokens: Iterable[WordToken]) -> list[str]:

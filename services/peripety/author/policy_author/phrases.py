@@ -98,9 +98,12 @@ def _read_post(part: Derivation, last: Phrase | None) -> Posts:
 def _phrases_of_else(
     part: Derivation, flat: Iterable[Phrase | Posts], only: Sequence[Phrase]
 ) -> list[Phrase]:
-    """Return the phrases that "to a and to no one else" is about: they have "only"."""
+    """Return the phrases that "to a and to no one else" or "in a and nowhere else" is about."""
     phrases = [one for one in flat if isinstance(one, Phrase)]
-    behind = [one for one in phrases if part.has(one.preposition)]
+    places = {"TO", "FROM", "PLACE"} if part.has("NOWHERE") else set()
+    behind = [one for one in phrases if part.has(one.preposition) or one.preposition in places]
+    if places:
+        behind = behind[:1]
     if not behind or only:
         raise NotFollowedError(join_text(part.tokens))
     return phrases[phrases.index(behind[-1]) :]
@@ -199,6 +202,14 @@ def to_phrase(pp: Derivation) -> Phrase:
     """Return the phrase of a preposition with its objects."""
     check_values([one.tokens for one in pp.find("item")])
     preposition, *tokens = pp.tokens
+    if preposition.kind == "SUBJECT_TO":
+        # "Subject to approval" is "with approval".
+        if preposition.text.casefold() == "up to" or not any(one.kind == "APPROVE" for one in tokens):
+            raise NotFollowedError(join_text(pp.tokens))
+        return Phrase("WITH", tuple(tokens))
+    if preposition.text.casefold() == "within" and any(one.kind == "NUMBER" for one in tokens):
+        # "Within 5 days" is about the time of a call.
+        raise NotFollowedError(join_text(pp.tokens))
     return Phrase(preposition.kind, tuple(tokens))
 
 

@@ -257,6 +257,10 @@ class _SentenceReader:
         bound = self._vocabulary.bind_groups(clause.groups, is_stopping=is_stopping)
         if not bound:
             raise NotFollowedError("")
+        counted = [group for group in clause.groups if any(one.kind == "BOUND" for one in group.tokens)]
+        if not is_stopping and len(counted) > 1:
+            # "At least 5 items and at most 9 parts may be read": both numbers may have to fit.
+            raise NotFollowedError(join_text(counted[1].tokens))
         if is_stopping and clause.focus is not None:
             # "Items must not be read only in one place" has two meanings.
             raise NotFollowedError("only")
@@ -297,13 +301,24 @@ class _SentenceReader:
     def _bind_limit(self, clause: ClauseMeaning, calls: BoundGroup) -> list[_Statement]:
         """Return what "no more than 2 items may be read" denies: other numbers of items."""
         limits = [
-            one for one in _conjuncts(calls.condition) if _is_limit(one, is_subject=bool(clause.subjects))
+            one
+            for one in _conjuncts(calls.condition)
+            if self._is_counted(one) and _is_limit(one, is_subject=bool(clause.subjects))
         ]
         if not limits:
             return []
         others = [one for one in _conjuncts(calls.condition) if one not in limits]
         beyond = all_of(negate(all_of(*limits)), *others, clause.condition, negate(clause.exception))
         return self._bind_prohibition(clause, calls, beyond)
+
+    def _is_counted(self, formula: Formula) -> bool:
+        """Return True for a number in front of a noun: "5 items", but not "items below 5"."""
+        tokens = formula.tokens if isinstance(formula, Phrase) else ()
+        kinds = [one.kind for one in tokens]
+        if "BOUND" not in kinds:
+            return False
+        before = tokens[: kinds.index("BOUND")]
+        return all(self._vocabulary.has_verb([one.text]) for one in before)
 
     def _bind_permission(
         self, clause: ClauseMeaning, calls: BoundGroup, condition: Formula
@@ -370,8 +385,8 @@ class _SentenceReader:
                 if not all(isinstance(test, Test) for test, _ in disjunct):
                     # The approval is not one that a modal verb gives a meaning to.
                     raise NotFollowedError("approval")
-                if any(_is_about_context(test) and negated != is_stopping for test, negated in disjunct):
-                    # Context that is not supplied does not hold, and must never allow more.
+                if any(_may_be_absent(test) and negated != is_stopping for test, negated in disjunct):
+                    # Context that is not supplied, or a role that no caller has, must never allow more.
                     raise NotFollowedError(" ".join(calls.words))
                 parts = [
                     test.to_condition(is_negated=is_negated, is_stopping=is_stopping)
@@ -459,6 +474,7 @@ def _check_values(tokens: Sequence[WordToken]) -> None:
             "VALUE",
             "NUMBER",
             "ELSE",
+            "BOUND",
         }:
             raise NotFollowedError(join_text((before, token)))
         if token.kind != "NUMBER" or before.kind != "WORD":
@@ -530,9 +546,10 @@ def _widen_part(tokens: Sequence[WordToken], part: str) -> str:
     return join_text(tokens[bounds[-1] if bounds else first :])
 
 
-def _is_about_context(test: Test) -> bool:
-    """Return True if a test is about context of the call."""
-    return test.subject == "roles" and any(one.startswith(CONTEXT_PREFIX) for one in test.values)
+def _may_be_absent(test: Test) -> bool:
+    """Return True if a test is about context of the call, or about a role of several words."""
+    is_context = any(one.startswith(CONTEXT_PREFIX) for one in test.values if isinstance(one, str))
+    return test.subject == "roles" and (is_context or test.kind == "compound")
 
 
 def _mentions_approval(formula: Formula) -> bool:

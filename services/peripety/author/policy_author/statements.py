@@ -44,6 +44,7 @@ from peripety.author.policy_author.subjects import (
     read_groups,
     read_objects,
 )
+from peripety.author.policy_author.tokens import NumericBound, to_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -236,6 +237,9 @@ def _read_active(statement: Derivation, before: ClauseMeaning | None) -> ClauseM
     subject, modal, phrase = first_part(statement, "np"), statement.parts[1], first_part(statement, "phrase")
     if modal.rule == "forbid" and (duty := _read_limit(statement, before)) is not None:
         return duty
+    if modal.rule == "permit" and _is_limit(phrase):
+        # "Sizes may not exceed 5", "runs may take at most 5 minutes"
+        return _read_duty(statement, subject, phrase, before)
     groups = read_groups(phrase, before)
     is_require = modal.rule in {"require", "require_only"}
     if is_require and any(one.kind == "APPROVE" for one in phrase.tokens):
@@ -262,12 +266,25 @@ def _read_active(statement: Derivation, before: ClauseMeaning | None) -> ClauseM
 def _read_limit(statement: Derivation, before: ClauseMeaning | None) -> ClauseMeaning | None:
     """Read "sizes must not exceed 5", "runs must not take longer than 5 minutes"; None for other verbs."""
     subject, phrase = first_part(statement, "np"), first_part(statement, "phrase")
-    tokens = phrase.tokens
-    is_linked = tokens[0].text.casefold() in _LINKING and len(tokens) > 1 and tokens[1].kind == "BOUND"
-    if len(phrase.find("item")) != 1 or not (tokens[0].kind == "BOUND" or is_linked):
+    first, *others = phrase.tokens
+    is_linked = first.text.casefold() in _LINKING and bool(others) and others[0].kind == "BOUND"
+    if len(phrase.find("item")) != 1 or not (first.kind == "BOUND" or is_linked):
         return None
     read = _read_duty(statement, subject, phrase, before)
     return replace(read, required=negate(read.required))
+
+
+def _is_limit(phrase: Derivation) -> bool:
+    """Return True for "not exceed 5" and "last at most 5 days"."""
+    first, *others = phrase.tokens
+    is_linked = (
+        first.text.casefold() in _LINKING
+        and bool(others)
+        and others[0].kind == "BOUND"
+        and all(one.operator in {"<=", "<"} for one in others[0].bounds)
+    )
+    is_negated = first.kind == "BOUND" and first.text.casefold().startswith("not exceed ")
+    return len(phrase.find("item")) == 1 and (is_linked or is_negated)
 
 
 def _read_duty(
@@ -360,6 +377,11 @@ def _read_limited(statement: Derivation, before: ClauseMeaning | None) -> Clause
         phrases[0] = Phrase("BY", phrases[0].tokens)
     if is_negative or is_only:
         raise NotFollowedError(join_text(statement.tokens))
+    if phrases[0].preposition == "TO" and [one.kind for one in phrases[0].tokens[:1]] == ["NUMBER"]:
+        # "Limited to 5 items" is "at most 5 items".
+        number, *unit = phrases[0].tokens
+        bound = NumericBound("<=", to_number(number.text))
+        phrases[0] = Phrase("", (replace(number, kind="BOUND", bounds=(bound,)), *unit))
     required = all_of(*map(read_phrase, merge_phrases(phrases)))
     return ClauseMeaning(Effect.REQUIRE, groups, required=required, has_posts=True, subjects=groups)
 
@@ -502,7 +524,30 @@ def _require(meaning: ClauseMeaning, statement: Derivation) -> ClauseMeaning:
     )
 
 
+def _read_inverted(statement: Derivation, before: ClauseMeaning | None) -> ClauseMeaning:
+    """Read "under no circumstances may items be read" and "in no case shall the assistant read items"."""
+    if not statement.has("BE"):
+        return _read_banned(statement, before)
+    groups, is_negative, is_only = read_objects(first_part(statement, "np"), before)
+    if is_negative or is_only:
+        raise NotFollowedError(join_text(statement.tokens))
+    crossed = tuple(
+        replace(group, tokens=(*verb.tokens, *group.tokens))
+        for group in groups
+        for verb in items_of(first_part(statement, "phrase"))
+    )
+    return _apply_posts(ClauseMeaning(Effect.FORBID, crossed, subjects=groups), statement, None)
+
+
+def _read_unlisted(statement: Derivation, _before: ClauseMeaning | None) -> ClauseMeaning:
+    """Read "anything that is not explicitly allowed is forbidden"."""
+    anything = tuple(one for one in statement.tokens if one.kind == "ANYTHING")
+    return ClauseMeaning(Effect.FORBID, (CallGroup(anything),), is_rest=True)
+
+
 _STATEMENTS = {
+    "inverted": _read_inverted,
+    "unlisted": _read_unlisted,
     "passive": _read_passive,
     "passive_not": _read_passive_not,
     "passive_never": _read_passive_never,
@@ -536,6 +581,12 @@ def _read_tail(tail: Derivation, before: ClauseMeaning) -> ClauseMeaning:
         if not before.subjects:
             raise NotFollowedError(join_text(tail.tokens))
         return _require(replace(fresh, effect=Effect.REQUIRE, groups=before.groups), tail)
+    phrase = first_part(tail, "phrase")
+    if tail.rule == "tail_active" and before.subjects and _is_limit(phrase) and not _posts_of(tail):
+        # "Items must be new and must not exceed 5 parts"
+        return replace(
+            fresh, effect=Effect.REQUIRE, groups=before.subjects, required=_to_limit(phrase, tail.parts[0])
+        )
     verbs = items_of(first_part(tail, "phrase"))
     if tail.rule == "tail_active" or (tail.rule == "tail_phrase" and not before.subjects):
         groups = read_groups(first_part(tail, "phrase"), before)
@@ -553,6 +604,13 @@ def _read_tail(tail: Derivation, before: ClauseMeaning) -> ClauseMeaning:
         # "Items may be read but must not leave": what the items do is not a call.
         raise NotFollowedError(join_text(tail.tokens))
     return _apply_posts(_with_modal(replace(fresh, groups=groups), tail.parts[0]), tail, tail.parts[0])
+
+
+def _to_limit(phrase: Derivation, modal: Derivation) -> Formula:
+    said = Phrase("", tuple(one for one in phrase.tokens if one.text.casefold() not in _LINKING))
+    if modal.rule not in {"permit", "require", "forbid"}:
+        raise NotFollowedError(join_text(phrase.tokens))
+    return negate(said) if modal.rule == "forbid" else said
 
 
 def _narrow_clause(tail: Derivation, before: ClauseMeaning, found: list[ClauseMeaning]) -> ClauseMeaning:

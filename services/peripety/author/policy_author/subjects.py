@@ -163,8 +163,12 @@ def read_callers(subject: Derivation) -> tuple[Formula, bool, bool]:
     read = [_read_caller(one) for one in parts]
     is_only = parts[0].has("ONLY")
     if any(one.has("ONLY") for one in parts[1:]) or any(
-        is_negative or not isinstance(condition, Phrase) for condition, is_negative in read
+        is_negative
+        or not isinstance(condition, Phrase)
+        or sum(one.kind == "WORD" for one in condition.tokens) > 1
+        for condition, is_negative in read
     ):
+        # "Half guests and managers": the word in front may have another meaning.
         raise NotFollowedError(join_text(subject.tokens))
     return any_of(*(condition for condition, _ in read)), False, is_only
 

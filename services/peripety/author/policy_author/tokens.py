@@ -7,9 +7,10 @@ no class becomes a token that no grammar rule accepts.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from peripety.author.policy_author.sentences import singular
 from peripety.engine.policies.types import CONTEXT_PREFIX
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class Literal:
     """Literal value.
 
     Attributes:
-        kind: `path`, `domain`, `email`, `list` or `name`.
+        kind: `path`, `domain`, `email`, `list`, `name`, or `identifier` for "c-100" without quotation marks.
         value: the value, as a matcher entry.
     """
 
@@ -40,6 +41,10 @@ class NumericBound:
     def negated(self) -> NumericBound:
         """Return the negated comparison."""
         return NumericBound(_OPPOSITE[self.operator], self.number)
+
+    def scaled(self, scale: float) -> NumericBound:
+        """Return the comparison in another unit."""
+        return NumericBound(self.operator, scale_number(self.number, scale))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,11 @@ class WordToken:
 
 _OPPOSITE = {"<=": ">", ">": "<=", "<": ">=", ">=": "<"}
 _NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_NUMBER = rf"(?:\d[\d,_]{{0,14}}(?:\.\d{{1,9}})?|(?:{'|'.join(_NUMERALS)})\b)"
+_SYMBOLS = {"$": "dollars", "\u20ac": "euros", "\u00a3": "pounds", "\u00a5": "yen", "%": "percent"}
+_NO_SYMBOLS = str.maketrans("", "", "".join(_SYMBOLS))
+_NUMBER = (
+    rf"(?:(?:[$\u20ac\u00a3\u00a5]\s?)?\d[\d,_]{{0,14}}(?:\.\d{{1,9}})?(?:\s?%)?|(?:{'|'.join(_NUMERALS)})\b)"
+)
 _BOUND_WORDS = {
     "<=": r"at most|no more than|not more than|up to|a maximum of|do(?:es)? not exceed|not exceed(?:ing)?"
     r"|(?:no|not) (?:longer|deeper|larger|higher|greater) than",
@@ -113,15 +122,17 @@ _CLASSES = {
     "MUSTNOT": r"mustn['\u2019]t|shouldn['\u2019]t",
     "DONOT": r"do not|don['\u2019]t|does not|doesn['\u2019]t",
     "NEITHER": "neither",
-    "NOT": "not|never",
+    "NOT": "not|never|(?:under|in) no circumstances|in no case|on no account|at no time",
     "NOR": "nor",
     "SUBJECT_TO": "subject to|up to",
-    "ALLOWED": r"allowed|permitted|permissible|fine|okay|ok|feel free|(?:welcome|free)(?=\s+to\b)",
+    "ALLOWED": r"allowed|permitted|permissible|fine|okay|ok|feel free"
+    r"|(?:welcome|free|authori[sz]ed|entitled)(?=\s+to\b)",
     "POLITE": "please|kindly",
     "FORBIDDEN": "forbidden|prohibited|denied|refused|rejected|disallowed|banned|off[- ]limits",
     "BE": "is|are|be|been|being|was|were",
     "HAVE": "has|have|had|having",
     "NOTHING": "nothing",
+    "NOWHERE": "nowhere",
     "NOONE": "nobody|no[- ]one|none",
     "NO": "no",
     "ANYTHING": "anything|everything",
@@ -141,7 +152,8 @@ _CLASSES = {
     "BUT": "but",
     "AND": "and",
     "OR": "or",
-    "ADVERB": "always|also|freely|at any time|at all times|at once|as well|too",
+    "ADVERB": "always|also|freely|at any time|at all times|at once|as well|too|at will|at all"
+    "|under any circumstances|explicitly|expressly",
     "AVOID": "avoid|refuse to|refrain from",
     "LIMITED": "limited|restricted|confined|reserved",
     "EITHER": "either",
@@ -167,7 +179,8 @@ _CLASS = re.compile(
     "|".join(rf"(?P<{name}>\b(?:{words})\b(?![-_\w]))" for name, words in _CLASSES.items()),
     re.IGNORECASE,
 )
-_ORDINARY = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z]+)*(?:_[A-Za-z0-9_]+)?")
+_ORDINARY = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*(?:_[A-Za-z0-9_]+)?")
+_IDENTIFIER = re.compile(r".*(?:_|-[A-Za-z]*\d).*")
 _GENITIVE = re.compile(r"['\u2019]s?(?!\w)")
 _PUNCTUATION = {",": "COMMA", ";": "SEMICOLON", ":": "COLON"}
 _SPLIT = {
@@ -210,7 +223,13 @@ def read_tokens(sentence: str) -> list[WordToken]:
 
 
 def _join_bounds(tokens: list[WordToken]) -> None:
-    """Join "at least 1 and at most 5" at the end of tokens to one range."""
+    """Join "at least 1 and at most 5" at the end of tokens to one range, also with a unit behind each."""
+    kinds = [one.kind for one in tokens[-5:]]
+    if kinds in (["BOUND", "WORD", "AND", "BOUND", "WORD"], ["BOUND", "WORD", "BUT", "BOUND", "WORD"]):
+        first, unit, word, last, other = tokens[-5:]
+        if singular(unit.text.casefold()) == singular(other.text.casefold()):
+            text = f"{first.text} {unit.text} {word.text} {last.text}"
+            tokens[-5:] = [WordToken("BOUND", text, bounds=first.bounds + last.bounds), other]
     if [one.kind for one in tokens[-3:]] in (["BOUND", "AND", "BOUND"], ["BOUND", "BUT", "BOUND"]):
         first, word, last = tokens[-3:]
         text = f"{first.text} {word.text} {last.text}"
@@ -226,15 +245,21 @@ def _next_tokens(text: str, place: int) -> tuple[list[WordToken], int]:
         return [WordToken("NAME" if value.kind == "name" else "VALUE", text[place:end], value)], end
     number = _read_number(text, place)
     if number:
-        return number
+        found, end = number
+        # "$5" and "5%" are numbers with a unit.
+        units = {unit for symbol, unit in _SYMBOLS.items() if symbol in text[place:end]}
+        kind = "WORD" if len(units) == 1 else "UNKNOWN"
+        plain = [replace(one, text=one.text.translate(_NO_SYMBOLS)) for one in found]
+        return [*plain, *(WordToken(kind, unit) for unit in units)], end
     word = _CLASS.match(text, place)
     if word:
         kind = str(word.lastgroup)
         return [WordToken(one, word.group()) for one in _SPLIT.get(kind, (kind,))], word.end()
     ordinary = _ORDINARY.match(text, place)
     if ordinary:
-        kind = "NAME" if "_" in ordinary.group() else "WORD"
-        named = Literal("name", ordinary.group()) if kind == "NAME" else None
+        kind = "NAME" if _IDENTIFIER.fullmatch(ordinary.group()) else "WORD"
+        name_kind = "name" if "_" in ordinary.group() else "identifier"
+        named = Literal(name_kind, ordinary.group()) if kind == "NAME" else None
         genitive = _GENITIVE.match(text, ordinary.end())
         end = genitive.end() if genitive else ordinary.end()
         return [WordToken(kind, ordinary.group(), named)], end
@@ -276,7 +301,13 @@ def to_number(text: str) -> float:
     """Return the value of a number in digits or of a small number in words."""
     if text.casefold() in _NUMERALS:
         return _NUMERALS.index(text.casefold())
-    value = float(text.replace(",", "").replace("_", ""))
+    value = float(re.sub(r"[^\d.]", "", text))
+    return int(value) if value.is_integer() else value
+
+
+def scale_number(number: float, scale: float) -> float:
+    """Return a number in another unit."""
+    value = float(number * scale)
     return int(value) if value.is_integer() else value
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from peripety.author.policy_author.sentences import name_parts, stems, verb_stems
+from peripety.author.policy_author.sentences import name_parts, stem, stems, verb_stems
 from peripety.engine import validate_policy
 
 if TYPE_CHECKING:
@@ -38,6 +38,15 @@ _BOUNDING = stems("max min maximum minimum limit count number of total")
 _DIRECTIONS = {
     "TO": stems("to target destination dest recipient receiver output"),
     "FROM": stems("from source src origin sender input"),
+}
+_MONEY = stems(
+    "amount price cost fee rate total value budget balance salary credit refund payment charge sum fare"
+)
+_PARTS_OF_MONEY = stems("cent cents pence minor thousand")
+UNITS_OF_TIME: Final = {
+    root: seconds
+    for word, seconds in (("second", 1), ("minute", 60), ("hour", 3_600), ("day", 86_400), ("week", 604_800))
+    for root in stems(word)
 }
 _ENOUGH = 2
 
@@ -187,6 +196,26 @@ class DescribedTool:
             fitting = [one for one in numbers if not stems(one.name) - _BOUNDING]
         return fitting[0] if len(fitting) == 1 else None
 
+    def money_argument(self, words: frozenset[str]) -> ToolArgument | None:
+        """Return the only amount of money among its arguments, or the only one that the words name."""
+        amounts = [one for one in self.arguments if one.is_number and stems(one.name) & _MONEY]
+        named = [one for one in amounts if (stems(one.name) - _BOUNDING) & words] or amounts
+        return named[0] if len(named) == 1 and not stems(named[0].name) & _PARTS_OF_MONEY else None
+
+    def time_argument(self, unit: str) -> tuple[ToolArgument, float] | None:
+        """Return the only numeric argument that is a time, and its value for one unit of time."""
+        times = [
+            (one, UNITS_OF_TIME[root])
+            for one in self.arguments
+            if one.is_number
+            for root in stems(one.name) & UNITS_OF_TIME.keys()
+        ]
+        seconds = UNITS_OF_TIME.get(stem(unit))
+        if len(times) != 1 or seconds is None:
+            return None
+        ((argument, own),) = times
+        return argument, seconds / own
+
 
 def word_stems(words: Iterable[str]) -> frozenset[str]:
     """Return the stems of the parts of words."""
@@ -237,7 +266,8 @@ class Test:
             number, `choice` for a value that the schema lists or a boolean, `presence` for an argument that
             is set.
         names: the roles, or the argument.
-        kind: the value kind of a matcher; `array` for the presence of an array; empty otherwise.
+        kind: the value kind of a matcher; `array` for the presence of an array, `compound` for roles
+            of several words; empty otherwise.
         values: the entries, caller roles or accepted values.
         bound: the comparison of a number; None otherwise.
     """

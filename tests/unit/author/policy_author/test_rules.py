@@ -282,6 +282,7 @@ def test_a_bound_lets_nothing_pass_that_leaves_the_number_out() -> None:
         ("Items may be read. Items may be read, but no more than 10 items.", "deny"),
         ("Items may be read. No more than 10 items may be read without approval.", "escalate"),
         ("Items may be read. Up to 10 items may be read.", "allow"),
+        ("Items may be read. Items below 10 may be read.", "allow"),
         ("Items may be read. Reading less than 5 items or more than 10 items is forbidden.", "deny"),
         ("Items may be read. Reading items of less than 5 or more than 10 is forbidden.", "deny"),
     ],
@@ -320,6 +321,148 @@ def test_a_place_in_front_limits_like_one_behind(text: str, then: str, quantifie
 )
 def test_a_condition_in_front_is_one_of_each_permission(text: str, conditions: int) -> None:
     assert sum("arguments" in when for _, _, when in read(text)) == conditions
+
+
+PARCELS = tool(
+    "send_parcel",
+    input_schema={
+        "properties": {
+            "zone": {"enum": ["zone-1", "zone-2"]},
+            "fee": {"type": "number"},
+            "wait_minutes": {"type": "integer"},
+            "share_percent": {"type": "number"},
+        }
+    },
+)
+FOREIGN_PARCELS = tool(
+    "send_parcel",
+    input_schema={"properties": {"fee": {"type": "number"}, "currency": {"enum": ["USD", "EUR"]}}},
+)
+
+
+def at_most(name: str, number: float) -> dict[str, Any]:
+    path = f"arguments.{name}"
+    return {"logic": {"and": [{"!": [{"missing": [path]}]}, {"<=": [{"var": path}, number]}]}}
+
+
+def above(name: str, number: float) -> dict[str, Any]:
+    return {"logic": {">": [{"var": f"arguments.{name}"}, number]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "then", "when"),
+    [
+        ("Parcels of up to $50 may be sent.", "allow", at_most("fee", 50)),
+        ("Parcels of up to 50 dollars may be sent.", "allow", at_most("fee", 50)),
+        ("Parcels above \u20ac1,000.50 must not be sent.", "deny", above("fee", 1000.5)),
+        ("Parcels of more than 15% must not be sent.", "deny", above("share_percent", 15)),
+        ("Parcels of more than 2 hours must not be sent.", "deny", above("wait_minutes", 120)),
+        ("Parcels longer than 1.5 hours need approval.", "escalate", above("wait_minutes", 90)),
+        ("Parcels may last at most 2 hours.", "deny", above("wait_minutes", 120)),
+        ("Parcels are limited to $50.", "deny", above("fee", 50)),
+        ("Parcels may not exceed 2 hours.", "deny", above("wait_minutes", 120)),
+        (
+            "Parcels must not be sent to zone-1.",
+            "deny",
+            {"logic": {"in": [{"var": "arguments.zone"}, ["zone-1"]]}},
+        ),
+    ],
+)
+def test_a_number_with_its_unit_belongs_to_an_argument(text: str, then: str, when: dict[str, Any]) -> None:
+    derived = build_rules(text, [PARCELS])
+    assert [told(one) for one in derived.rules] == [(then, ["send_parcel"], when)]
+    assert not derived.unfollowed
+
+
+@pytest.mark.parametrize(
+    ("text", "document"),
+    [
+        ("Parcels above \u00a350 must not be sent.", FOREIGN_PARCELS),
+        (
+            "Parcels above $50 must not be sent.",
+            tool("send_parcel", input_schema={"properties": {"parts": {"type": "integer"}}}),
+        ),
+        (
+            "Parcels of up to $50 may be sent.",
+            tool("send_parcel", input_schema={"properties": {"fee_cents": {"type": "integer"}}}),
+        ),
+        ("Parcels of up to $50% may be sent.", PARCELS),
+        ("Parcels must not be sent to depot-9.", tool("send_parcel", "parcel_id")),
+        ("Parcels may last more than 2 hours.", PARCELS),
+        ("Parcels of less than 5 more than 9 must not be sent.", PARCELS),
+        ("Parcels may be sent within 2 hours.", PARCELS),
+    ],
+)
+def test_a_unit_that_no_argument_has_is_not_followed(text: str, document: dict[str, Any]) -> None:
+    assert unfollowed(build_rules(text, [document])) == (text,)
+
+
+def test_a_sign_of_a_currency_stands_for_its_code() -> None:
+    (rule,) = build_rules("Parcels above $50 must not be sent.", [FOREIGN_PARCELS]).rules
+    dollars = {"in": [{"var": "arguments.currency"}, ["USD"]]}
+    assert rule["when"]["logic"] == {"and": [dollars, above("fee", 50)["logic"]]}
+
+
+@pytest.mark.parametrize(
+    ("text", "then"),
+    [
+        ("The assistant is authorized to read items.", ["allow"]),
+        ("The assistant is not authorised to read items.", ["deny"]),
+        ("All callers are entitled to read items.", ["allow"]),
+        ("Items may be read subject to approval by a person.", ["escalate"]),
+        ("Subject to approval, items may be read.", ["escalate"]),
+        ("Items must not be read at all.", ["deny"]),
+        ("Items must not be read under any circumstances.", ["deny"]),
+        ("Under no circumstances may items be read.", ["deny"]),
+        ("In no case shall the assistant read items.", ["deny"]),
+        ("Items may be read anywhere except below /a.", ["allow"]),
+        ("Items may be read below /a and nowhere else.", ["deny", "allow"]),
+        ("Items are only to be read below /a.", ["deny", "allow"]),
+        ("Night managers may read items.", ["allow"]),
+        ("Only night managers may read items.", ["deny", "allow"]),
+    ],
+)
+def test_a_common_wording_is_followed(text: str, then: list[str]) -> None:
+    assert [(decision, tools) for decision, tools, _ in read(text)] == [(one, ["read_item"]) for one in then]
+
+
+def test_two_numbers_with_a_unit_are_one_range() -> None:
+    (((then, _, when),)) = read("At least 5 items and at most 9 items may be read.")
+    path = "arguments.max_items"
+    least, most = (
+        {"and": [{"!": [{"missing": [path]}]}, {sign: [{"var": path}, number]}]}
+        for sign, number in ((">=", 5), ("<=", 9))
+    )
+    assert (then, when) == ("allow", {"logic": {"and": [least, most]}})
+
+
+@pytest.mark.parametrize(
+    "text", ["Items may be moved if the target is below /a.", "Items may be moved to /a."]
+)
+def test_a_condition_names_one_of_several_paths(text: str) -> None:
+    roles = [{"path": "/path", "role": "read_path"}, {"path": "/target", "role": "write_path"}]
+    schema = {"properties": {"path": {"type": "string"}, "target": {"type": "string"}}}
+    move = {**tool("move_item", input_schema=schema), "argument_roles": roles}
+    (rule,) = build_rules(text, [move]).rules
+    assert rule["when"]["arguments"] == [matcher("write_path", "path", ["/a"], "all")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Night guests and managers may read items.",
+        "Night managers must not read items.",
+        "Anyone except night managers may read items.",
+    ],
+)
+def test_a_role_of_several_words_never_allows_more(text: str) -> None:
+    assert unfollowed(build_rules(text, TOOLS)) == (text,)
+
+
+def test_what_is_not_allowed_is_denied_last() -> None:
+    rules = read("Anything that is not explicitly allowed is forbidden. Items may be read.")
+    assert rules == [("allow", ["read_item"], {}), *(("deny", tools, {}) for _, tools, _ in rules[1:])]
+    assert "read_item" in rules[1][1]
 
 
 def test_a_condition_behind_two_permissions_without_a_comma_is_not_followed() -> None:
