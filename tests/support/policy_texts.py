@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "policy_reader"
 _TOOL = re.compile(r'(?P<server>\w+)\.(?P<tool>\w+)\((?P<arguments>.*)\) "(?P<description>.*)"')
-_ARGUMENT = re.compile(r"(?P<name>\w+)(?P<optional>\??):(?P<type>[\w|]+)(?:@(?P<role>\w+))?")
+_ARGUMENT = re.compile(r"(?P<name>\w+)(?P<optional>\??):(?P<type>[\w|-]+)(?:@(?P<role>\w+))?")
 _CASE = re.compile(r"(?P<decision>allow|deny|escalate|stop) (?P<call>.+)")
 _CALL = re.compile(
     r"(?P<server>\w+)\.(?P<tool>\w+) (?P<arguments>\{.*\})"

@@ -59,7 +59,7 @@ _NEGATING = frozenset(
 
 
 @pytest.mark.slow(reason="reads each restriction once for each of its words")
-@pytest.mark.parametrize("part", ["development", "sealed", "fresh"])
+@pytest.mark.parametrize("part", ["development", "sealed", "fresh", "composed"])
 def test_a_word_less_in_a_restriction_allows_no_more_without_a_finding(part: str) -> None:
     newly = [
         (case.text, word, calls)
