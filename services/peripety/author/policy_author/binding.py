@@ -385,8 +385,8 @@ class Vocabulary:
         """Return the roles of nouns for callers: "managers", "a clerk", "admins or editors"; else nothing.
 
         A noun in the plural or with "a" or "any" stands for the role with the name of its singular. "The
-        owner" depends on the call, and a noun of a tool is not a role. "Night managers" have the role
-        `night_manager`, with any sign between its words.
+        owner" depends on the call, and a noun of a tool is not a role. Several words are the
+        name of one role, with any sign between them: "night managers".
         """
         roles: list[str] = []
         marks: set[str] = set()
