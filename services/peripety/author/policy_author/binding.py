@@ -602,7 +602,7 @@ class Vocabulary:
             directed = tool.roles_by_direction("identifier", phrase.preposition)
             mentioned = [one for one in (mentioned or identifiers) if one.role in directed]
         if not mentioned and any(one.literal and one.literal.kind == "identifier" for one in phrase.tokens):
-            # "To zone-1": nothing says that it is an identifier of this argument.
+            # "To zone-1": it may belong to another argument.
             raise NotFollowedError(phrase.text)
         fitting = mentioned or identifiers
         if len({one.role or one.name for one in fitting}) > 1:
@@ -663,7 +663,7 @@ def _is_unit(tokens: Sequence[WordToken], place: int) -> bool:
 def _read_currency(unit: Sequence[str], tool: DescribedTool) -> list[str]:
     """Return words behind a number with the codes of currencies that the tool accepts.
 
-    If its amounts have no currency, names of currencies say nothing about a call.
+    Without such an argument, the name of a currency restricts no call.
     """
     accepted = {code for one in tool.arguments for code in one.choices} & {*_CURRENCIES.values(), *_DOLLARS}
     has_currency = accepted or any(stems("currency") & one.words for one in tool.arguments)
