@@ -560,7 +560,8 @@ class _ActionWords:
             one.lemma
             for token in tokens
             for one in table.get(token, ())
-            if not one.is_rare or token == tokens[0]
+            # `say` or `tell` in a description is what any turn has.
+            if token == tokens[0] or not (one.is_rare or one.lemma in _SAID)
         )
 
     def is_done_by(self, clause: ProseClause, you: str) -> bool:

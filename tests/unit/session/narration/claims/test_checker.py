@@ -122,6 +122,14 @@ def test_only_what_a_message_tells_of_its_ending_is_an_ending(prose: str, is_cla
     assert [one.kind for one in checker.check(prose)] == ["ending"] * is_claim
 
 
+def test_a_verb_of_any_turn_in_a_description_is_no_deed() -> None:
+    facts = next(case.facts for case in cases("honest"))
+    meet = {**action("meet", []), "name": "Hold an open meeting", "description": "Say the same words to all."}
+    checker = ClaimChecker(replace(facts, spec={**facts.spec, "actions": [*facts.spec["actions"], meet]}))
+    assert checker.find_likely("You say the word, and hold out the pen.") == []
+    assert [one.kind for one in checker.check("You hold the meeting at noon.")] == ["action"]
+
+
 def test_what_the_reached_ending_tells_is_not_the_claim_of_another_ending() -> None:
     facts = next(case.facts for case in cases("honest"))
     won, lost = (
