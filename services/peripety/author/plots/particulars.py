@@ -43,6 +43,7 @@ _COORDINATE = re.compile(
     r"|; |, (?=[A-Z]\w+ (?:is|was|has|can) )"
 )
 """The border of two clauses with a subject each."""
+_RELATIVE = "that"
 _FEWEST, _LONGEST, _LATEST_VERB = 3, 14, 6
 _SUBJECTS = ("det", "poss", "name", "num", "noun", "adj")
 _ALWAYS = frozenset({"at", "every"})
@@ -171,6 +172,8 @@ def list_details(
         if person.side in ("", ABSENT)
     ]
     counted = [amount.of for amount in reading.amounts if amount.of is not None]
+    grammar = load_grammars().get(language)
+    units = set(grammar.pairs("times", "units")) if grammar is not None else set()
     for kind, phrases in (
         (THING, [*counted, *reading.supplies, *reading.others]),
         (DANGER, reading.dangers),
@@ -180,12 +183,13 @@ def list_details(
             phrase = build_phrase(one, language)
             is_fit = one.sense in (_TANGIBLE if kind == THING else _SITES) if kind != DANGER else True
             is_speech = one.sense == "communication" and one.head.endswith("ing")
+            is_timed = not units.isdisjoint(one.text.casefold().split())
             # A slot may have the phrase without its last word, as in "the pump" of "the pump running".
             words = one.text.split()[:-1] if kind == DANGER else []
             is_told = any(_is_known(word, slots) for word in (one.head, *words)) or (
                 reading.role is not None and one.head in reading.role.role
             )
-            if phrase is not None and is_fit and not is_speech and not is_told:
+            if phrase is not None and is_fit and not (is_speech or is_timed or is_told):
                 found.append((kind, phrase))
     seen: dict[str, tuple[str, NounPhrase]] = {}
     for kind, phrase in found:
@@ -224,9 +228,15 @@ def _split_clauses(sentence: str, grammar: Grammar) -> Iterator[str]:
     if not sentence.endswith("."):
         return
     parts = [part.strip(" ,") for part in _COORDINATE.split(sentence.rstrip("."))]
-    if all(any(word.tag in _VERBS for word in tag_words(part, grammar)) for part in parts):
-        # Otherwise, it is a list.
+    if all(_is_clause(tag_words(part, grammar)) for part in parts):
+        # Otherwise, it is a list, or a subject of two: "she and my alpha are here".
         yield from parts
+
+
+def _is_clause(words: Sequence[Word]) -> bool:
+    """Return True if there is a verb, and the words do not end within a subject: "but she"."""
+    is_cut = len(words) > 1 and words[-1].tag in ("pron", "player") and words[-2].tag == "conj"
+    return any(word.tag in _VERBS for word in words) and not is_cut
 
 
 def _is_lasting_fact(words: Sequence[Word], grammar: Grammar) -> bool:
@@ -240,6 +250,7 @@ def _is_lasting_fact(words: Sequence[Word], grammar: Grammar) -> bool:
     is_led = 0 < verb < _LATEST_VERB and not any(
         word.tag in ("prep", "wh", "mark", "pron") for word in before
     )
+    is_led = is_led and not any(word.low == _RELATIVE for word in before[1:])
     is_timed = any(
         word.low in _NOW or (word.low in units and lead.low not in _ALWAYS)
         for lead, word in zip([words[0], *words], words, strict=False)

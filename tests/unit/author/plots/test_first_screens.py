@@ -169,6 +169,17 @@ def test_clauses_that_stay_true_are_facts_of_the_prose() -> None:
     assert list_facts(reading, phrases) == ["the zorel smells hot", "the mirel has a fever"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I must win the kavota. Lena knows them, but she and my uncle Otto are not speaking.",
+        "I must win the kavota. We have one zorel and a mirel that smells hot.",
+    ],
+)
+def test_a_part_of_a_subject_or_of_a_list_is_no_fact(text: str) -> None:
+    assert list_facts(read_text(text), {}) == []
+
+
 @pytest.mark.parametrize(("noun", "gender", "plural"), CASES["german"])
 def test_an_unknown_german_noun_has_the_forms_of_a_compound(noun: str, gender: str, plural: str) -> None:
     assert (find_gender(noun, "de"), find_plural(noun, "de")) == (gender, plural)
