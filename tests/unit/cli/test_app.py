@@ -174,6 +174,24 @@ def test_version_names_the_core() -> None:
     )
 
 
+def test_ctrl_c_during_the_imports_prints_no_traceback() -> None:
+    code = """
+import signal, sys
+
+class Interrupt:
+    def find_spec(self, name, *rest):
+        if name == "typer":
+            signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a child in the background ignores it
+sys.meta_path.insert(0, Interrupt())
+from peripety.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_help_and_usage_errors_load_neither_grpc_nor_the_engine() -> None:
     heavy = ["grpc", "pydantic", "sqlalchemy", "peripety.engine"]
     code = f"import sys, peripety.cli.app; print([name for name in {heavy} if name in sys.modules])"
