@@ -257,10 +257,11 @@ def test_ctrl_c_ends_the_game_quietly(tmp_path: Path) -> None:
         env=environment(tmp_path),
     )
     assert game.stdout is not None
-    game.stdout.readline()
+    next(line for line in game.stdout if line.startswith(b"> "))
     game.send_signal(signal.SIGINT)
-    _, stderr = game.communicate(timeout=30)
+    stdout, stderr = game.communicate(timeout=30)
     assert game.returncode == 130
+    assert b"Continue with: peripety play --session" in stdout
     assert b"Traceback" not in stderr
 
 
@@ -320,7 +321,9 @@ def test_an_action_is_taken_by_its_key_and_by_words_that_name_it(tmp_path: Path)
 def test_ctrl_c_at_a_question_ends_the_game(tmp_path: Path) -> None:
     with terminal([*PERIPETY, "play", "--description", ""], environment(tmp_path)) as person:
         person.wait_for("Enter lists the actions")
+        person.wait_for("> ")
         person.process.send_signal(signal.SIGINT)
+        person.wait_for("Continue with: peripety play --session")
         assert person.process.wait(timeout=30) == 130
         assert "Traceback" not in person.screen
 

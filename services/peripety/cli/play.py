@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +27,7 @@ from peripety.core.config import Config
 from peripety.errors import PeripetyError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import grpc.aio
 
@@ -174,7 +175,8 @@ async def _play_until_saved(
     try:
         game = await source.open(channel, view)
         prompt = _make_prompt(view, server, watched.has_changed)
-        await _play_turns(game, prompt, view, None)
+        with _way_back(prompt, game, view):
+            await _play_turns(game, prompt, view, None)
     except PromptAbandonedError:
         return False
     except SpecError as error:
@@ -193,6 +195,17 @@ def _make_prompt(
         lambda words: _describe_store(words, server),
         abandon,
     )
+
+
+@contextmanager
+def _way_back(prompt: PlayPrompt, game: Game, view: StoryView) -> Iterator[None]:
+    """Show the command that continues the game also after Ctrl-C."""
+    try:
+        yield
+    except (KeyboardInterrupt, asyncio.CancelledError):  # at the prompt, and during a turn
+        view.line("")
+        prompt.say_goodbye(game)
+        raise
 
 
 def _continue_command(session_id: str, server: str | None) -> str:
@@ -223,18 +236,18 @@ async def _play(
 ) -> None:
     async with services_at(server, "gateway", "scenarios", "sessions") as channel:
         game = await source.open(channel, view)
-        if auto or isinstance(view, JsonGameView):
+        if isinstance(view, JsonGameView):
             await _play_turns(game, ForecastPlayer(), view, turns)
             view.end(game)
-            if isinstance(view, StoryView):
-                view.note(
-                    view.words.say("play_yourself", how=_play_command(game.session.scenario_id, server))
-                )
             return
         prompt = _make_prompt(view, server)
-        await _play_turns(game, prompt, view, turns)
+        with _way_back(prompt, game, view):
+            await _play_turns(game, ForecastPlayer() if auto else prompt, view, turns)
         view.end(game)
-        prompt.say_goodbye(game)
+        if auto:
+            view.note(view.words.say("play_yourself", how=_play_command(game.session.scenario_id, server)))
+        else:
+            prompt.say_goodbye(game)
 
 
 @commands.command()
