@@ -28,6 +28,7 @@ from peripety.cli.render.testgen import (
     format_quality,
     format_reflection,
     format_stats,
+    format_stop_reason,
     format_verdict,
     shorten,
 )
@@ -52,7 +53,7 @@ from peripety.rpc.proto_json import enum_word, to_json
 from peripety.testgen.subjects.http_service.document import DEFAULT_PORT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from rich.table import Table
 
@@ -70,7 +71,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
 
 
 _PHASE = pb.TestRunSummary.DESCRIPTOR.fields_by_name["phase"]
-_STOPPED = pb.TestRunSummary.DESCRIPTOR.fields_by_name["stopped_by"]
 _RUN_TIMEOUT = 86_400.0
 """Time limit for running tests, in seconds: high, because the user sees the progress and can interrupt."""
 
@@ -128,13 +128,15 @@ async def _delete(run_id: str, server: str | None) -> None:
         await stub.DeleteTestRun(pb.DeleteTestRunRequest(request_id=str(uuid4()), run_id=run_id))
 
 
-def _runs_table(summaries: Iterable[pb.TestRunSummary]) -> Table:
-    table = start_table(("run", "begun", "tests", "state", "task"), {"tests"})
+def _runs_table(summaries: Sequence[pb.TestRunSummary]) -> Table:
+    has_tasks = any(one.task_id for one in summaries)
+    table = start_table(("run", "begun", "tests", "state", *(["task"] if has_tasks else [])), {"tests"})
     for one in summaries:
         begun = one.create_time.ToDatetime().isoformat(" ", "seconds")
-        field, value = (_STOPPED, one.stopped_by) if one.stopped_by else (_PHASE, one.phase)
-        state = enum_word(field, value).replace("_", " ")
-        table.add_row(one_line(one.run_id), begun, f"{one.total_tests:,}", state, one_line(one.task_id))
+        reason = format_stop_reason(one.stopped_by)
+        state = f"ended: {reason}" if reason else enum_word(_PHASE, one.phase).replace("_", " ")
+        task = [one_line(one.task_id)] if has_tasks else []
+        table.add_row(one_line(one.run_id), begun, f"{one.total_tests:,}", state, *task)
     return table
 
 

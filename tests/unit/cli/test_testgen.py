@@ -408,7 +408,7 @@ def test_tests_of_a_run_are_run_on_another_subject(server: str, script: Script) 
 def test_runs_are_listed_shown_stopped_and_deleted(server: str, script: Script) -> None:
     listed = run(server, "list", "--task-id", "task", "--count", "3").stdout.splitlines()
     assert [line.split()[0] for line in listed] == ["run", "run_1", "run_2"]
-    assert "satisfied" in listed[1]
+    assert "ended: the tests were complete" in listed[1]
     assert "category generation" in listed[2]
     assert (script.requests[-1].task_id, script.requests[-1].page_size) == ("task", 3)
     assert json.loads(run(server, "list", "--json").stdout.splitlines()[0])["run_id"] == "run_1"
