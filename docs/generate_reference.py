@@ -35,7 +35,7 @@ CLI = """\
 
 Every command of `peripety`, with its arguments and options. Results go to standard output, everything else to
 standard error. Exit codes: 0 success; 1 the work failed or found a problem; 2 wrong usage; 130 interrupted by
-Ctrl-C.
+Ctrl-C. A server (`serve`, `simulate`) ends with 0 after Ctrl-C, when the calls in progress are finished.
 
 ```sh
 peripety play --auto --turns 2 --description "any text"

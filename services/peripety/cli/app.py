@@ -4,6 +4,7 @@ The root imports a command when it is named, so that help and usage errors appea
 standard output, everything else to standard error.
 
 Exit codes: 0 success; 1 the work failed or found a problem; 2 wrong usage; 130 interrupted by Ctrl-C.
+A server (`serve`, `simulate`) ends with 0 after Ctrl-C, when the calls in progress are finished.
 """
 
 from __future__ import annotations

@@ -194,6 +194,7 @@ _MAX_FINDINGS = 20
 
 # The field of a request that a message of a service begins with, such as `session_id: unknown session`.
 _FIELD = re.compile(r"^([a-z]+(?:[_.][a-z_.0-9]+)+)(:?) ")
+_SCRIPT_INVALID = "SCENARIO_INVALID"  # its fields are keys of a file
 _PLAIN_FIELD = re.compile(r"[a-z][a-z0-9_.\[\]]*")
 
 
@@ -206,8 +207,9 @@ def explain_error(error: PeripetyError) -> int:
     if isinstance(error, SpecError):
         details: Iterable[str] = finding_lines(error.findings, lines=shown_lines())
     else:
+        name_field = str if error.code == _SCRIPT_INVALID else _name_field
         details = [
-            f"  {printable(_name_field(v.field))}: {printable(v.reason)}".replace("  : ", "  ")
+            f"  {printable(name_field(v.field))}: {printable(v.reason)}".replace("  : ", "  ")
             for v in error.violations
             if v.reason not in error.message
         ]

@@ -19,6 +19,7 @@ from peripety.cli import app as cli_app
 from peripety.cli.app import COMMANDS, CommandEntry, app, load_command
 from peripety.cli.output import explain_error
 from peripety.errors import FieldViolation, Finding, InternalError, InvalidArgumentError, SpecError
+from peripety.llmsim.script.sources import ScriptError, ScriptProblem
 from peripety.server.app import SERVICES
 from peripety.version import __version__
 from support.engine.specs import document, spec
@@ -142,6 +143,13 @@ def test_wrong_usage_is_told_in_the_style_of_all_errors(
                 violations=[FieldViolation("model", "has no name; give one")],
             ),
             ["error: model has no name; give one (X)"],
+        ),
+        (
+            ScriptError("a.toml", [ScriptProblem(("responses", 0, "max_matches"), "is wrong")]),
+            [
+                "error: script a.toml is not valid: 1 problem (SCENARIO_INVALID)",
+                "  responses[0].max_matches: is wrong (a.toml)",
+            ],
         ),
     ],
 )

@@ -367,8 +367,11 @@ def _invalid_choice_message(value: Any, choices: Iterable[str]) -> str:
     return f"{format_value(value)} is not a valid choice; {way_out}"
 
 
+_SIMILAR = 0.65  # below, it is another word and not a typing error
+
+
 def _closest_word(word: str, words: Iterable[str]) -> str | None:
-    return next(iter(get_close_matches(word, list(words), n=1)), None)
+    return next(iter(get_close_matches(word, list(words), n=1, cutoff=_SIMILAR)), None)
 
 
 def _list_choices(words: Iterable[str]) -> str:

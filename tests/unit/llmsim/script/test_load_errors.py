@@ -46,6 +46,7 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
         # fields that there are not
         toml_case("sede = 1", "1:1", "sede", "a script has no field `sede`; did you mean `seed`?"),
         toml_case("\n\nrules = []", "3:1", "rules", "did you mean `responses`?"),
+        toml_case("actions = []", "1:1", "actions", "a script has no field `actions`; use `responses`,"),
         toml_case("x = 1", "1:1", "x", "a script has no field `x`; use `responses`, `default_response`"),
         toml_case(
             f"{ANSWERED}patern = 1",
