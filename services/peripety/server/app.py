@@ -12,6 +12,7 @@ Health is reported for the server and for each service, with the active engine c
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import signal
 import socket
@@ -228,27 +229,33 @@ async def serve_registered(
             await server.stop(0.1)
 
 
+_CERTAIN_ERRORS = frozenset({errno.EADDRINUSE, errno.EACCES})
+
+
 def _listen(server: grpc.aio.Server, address: str) -> str:
-    try:
-        port = server.add_insecure_port(address)
-    except RuntimeError:
-        raise UnavailableError(
-            f"cannot listen on {address} ({_find_listen_error(address)});"
-            " set --listen or PERIPETY_LISTEN to another",
-            code="ADDRESS_UNAVAILABLE",
-        ) from None
-    return f"{address.rpartition(':')[0]}:{port}"
+    error = _find_listen_error(address)
+    # gRPC logs an address in use as an error of its own, so it does not get one.
+    if error is None or error.errno not in _CERTAIN_ERRORS:
+        try:
+            return f"{address.rpartition(':')[0]}:{server.add_insecure_port(address)}"
+        except RuntimeError:
+            pass
+    reason = "in use or not local" if error is None else describe_listen_error(error)
+    raise UnavailableError(
+        f"cannot listen on {address} ({reason}); set --listen or PERIPETY_LISTEN to another",
+        code="ADDRESS_UNAVAILABLE",
+    )
 
 
-def _find_listen_error(address: str) -> str:
-    """Return the reason why gRPC cannot listen, which it only logs."""
+def _find_listen_error(address: str) -> OSError | None:
+    """Return the reason why nothing can listen on an address, which gRPC only logs."""
     host, port = split_address(address)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()
     except OSError as error:
-        return describe_listen_error(error)
-    return "in use or not local"
+        return error
+    return None
 
 
 def _reject_open_plaintext(config: Config, address: str) -> None:

@@ -271,12 +271,15 @@ async def test_every_way_to_write_this_machine_is_served(tmp_path: Path, address
         assert (await Caller(channel).unary("Echo", "a")).value == "a"
 
 
-async def test_an_address_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
+async def test_an_address_that_is_taken_is_one_clear_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     async with serve_registered(config_for(tmp_path), [service()]) as app:
         told = rf"cannot listen on 127.0.0.1:{app.port} \(Address already in use\)"
         with pytest.raises(UnavailableError, match=told):
             async with serve_registered(config_for(tmp_path), [service()], app.address):
                 pass
+    assert "add_port" not in capfd.readouterr().err  # where gRPC logs it again
 
 
 async def test_a_service_that_cannot_start_stops_the_start_and_closes_what_was_opened(tmp_path: Path) -> None:
