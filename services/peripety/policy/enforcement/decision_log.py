@@ -153,6 +153,7 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the lines of a log after a check of their chain.
 
     Raises:
+        InvalidArgumentError: `FILE_INVALID`; it is not a decision log.
         InvalidArgumentError: `LOG_BROKEN`; a line was changed or removed.
         OSError: the file cannot be read.
     """
@@ -163,6 +164,11 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
                 entry = json.loads(line)
                 is_sound = entry["previous"] == previous and entry["hash"] == _hash_entry(entry)
             except (ValueError, KeyError, TypeError):
+                if number == 1:
+                    raise InvalidArgumentError(
+                        f"{path} is not a decision log, as `peripety policy proxy --log` writes it",
+                        code="FILE_INVALID",
+                    ) from None
                 is_sound = False
             if not is_sound:
                 raise InvalidArgumentError(

@@ -59,6 +59,19 @@ def test_a_changed_log_is_found(tmp_path: Path, change: str) -> None:
         DecisionLog(path)
 
 
+@pytest.mark.parametrize(
+    "content", ["words\n", "[1]\n", "{}\n", '{\n  "previous": ""\n}\n', '"a"', "\x00\xff"]
+)
+def test_a_file_that_is_not_a_log_is_named_as_such(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "file"
+    path.write_text(content)
+    with pytest.raises(InvalidArgumentError, match="file is not a decision log") as caught:
+        [*read_log(path)]
+    assert caught.value.code == "FILE_INVALID"
+    with pytest.raises(FailedPreconditionError, match="is not a decision log"):
+        DecisionLog(path)
+
+
 def test_values_of_redacted_roles_and_names_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "log"
     call = {"key": "canary", "inner": {"key": ["canary"], "other": 1}, "named": {"x": "canary"}}
