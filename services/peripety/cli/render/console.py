@@ -58,7 +58,9 @@ _RESOLUTION_WORDS = {
 }
 
 
-_ABOUT_WRITING = frozenset({"WORDS_ONLY", "FILLED_BY_RULES", "WITHOUT_MODEL", "RISK_RETAINED"})
+_ABOUT_WRITING = frozenset(
+    {"WORDS_ONLY", "FILLED_BY_RULES", "WITHOUT_MODEL", "RISK_RETAINED", "LANGUAGE_REPLACED"}
+)
 """Findings whose texts contain no rule."""
 
 

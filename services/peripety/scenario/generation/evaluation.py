@@ -1,6 +1,7 @@
 """Evaluation of a draft: validate, prove, simulate and certify it, up to a level.
 
-`find_retained_risk` warns about a description that requests a scenario without risk.
+`find_retained_risk` warns about a description that requests a scenario without risk, `find_replaced_language`
+about a requested language in which rules cannot write.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.author.plots.plot import list_languages
 from peripety.author.text_analysis.languages import find_no_risk_phrase
 from peripety.certification.certificate import CertificationProgress, certify
 from peripety.certification.options import CertificateOptions, DryRunOptions
@@ -346,6 +348,22 @@ async def find_retained_risk(
         interval = f"95% interval {lost.low:.1%} to {lost.high:.1%}"
         message += f": the random persona loses {lost.value:.1%} of {lost.total} runs ({interval})"
     return (Finding("RISK_RETAINED", "/negativity_budget/min_fail_rate", message, Severity.WARNING),)
+
+
+def find_replaced_language(language: str) -> tuple[Finding, ...]:
+    """Return a warning if rules have no texts in a requested language; otherwise nothing.
+
+    Args:
+        language: the language as a BCP 47 tag; empty for that of the description.
+    """
+    known = list_languages()
+    if not language or language.partition("-")[0].lower() in known:
+        return ()
+    message = (
+        f"names and texts are in English, because '{language[:_MAX_QUOTE]}' needs a model; "
+        f"rules write {', '.join(known)}"
+    )
+    return (Finding("LANGUAGE_REPLACED", "", message, Severity.WARNING),)
 
 
 def _certified_rate(certificate: Certificate) -> Rate | None:

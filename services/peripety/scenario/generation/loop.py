@@ -54,6 +54,7 @@ from peripety.scenario.generation.evaluation import (
     SpecEvaluation,
     SpecEvaluator,
     encode_json,
+    find_replaced_language,
     find_retained_risk,
 )
 from peripety.scenario.generation.merge import answer_schema
@@ -389,13 +390,15 @@ class _Generation:
     ) -> SpecGenerated:
         document, about = judgement.canonical, self._order.description
         kept = await find_retained_risk(about, document, judgement.certificate, self._workers)
+        without_model = answer is None or answer.completion.provider == ProviderName.OFFLINE.value
+        replaced = find_replaced_language(self._order.language) if without_model else ()
         return SpecGenerated(
             document,
-            (*findings, *kept),
+            (*findings, *kept, *replaced),
             self._client.answer_count,
             self._client.spent,
             model=answer.model if answer else "",
-            without_model=answer is None or answer.completion.provider == ProviderName.OFFLINE.value,
+            without_model=without_model,
             certificate=judgement.certificate,
         )
 

@@ -257,8 +257,9 @@ async def written(
     provider: ProviderName,
     description: str,
     level: ValidationLevel,
+    language: str = "",
 ) -> SpecGenerated:
-    order = GenerationOrder(description, level=level)
+    order = GenerationOrder(description, level=level, language=language)
     events = [event async for event in ScenarioGenerator(gateway, provider, WORKERS).generate(order)]
     last = events[-1]
     assert isinstance(last, SpecGenerated)
@@ -293,6 +294,26 @@ async def test_whoever_writes_the_risk_stays_and_is_told(
     assert ["runs (95% interval" in finding.message for finding in kept] == [True]
     assert "RISK_RETAINED" not in {finding.code for finding in ordinary.findings}
     assert json.loads(harmless.document)["negativity_budget"]["min_fail_rate"] >= 0.1
+
+
+@pytest.mark.parametrize(
+    ("provider", "language", "is_warned"),
+    [
+        (ProviderName.OFFLINE, "xx-YY", True),
+        (ProviderName.OFFLINE, "DE-at", False),
+        (ProviderName.OFFLINE, "", False),
+        (ProviderName.OPENAI, "xx", False),
+    ],
+)
+async def test_a_language_without_texts_is_replaced_openly(
+    provider: ProviderName, language: str, is_warned: bool
+) -> None:
+    gateway = offline() if provider is ProviderName.OFFLINE else FakeGateway(json.dumps(chance(0.5)))
+    done = await written(gateway, provider, "Words.", ValidationLevel.STATIC, language)
+    found = [finding for finding in done.findings if finding.code == "LANGUAGE_REPLACED"]
+    assert [
+        f"'{language}' needs a model; rules write de, en, es, zh" in finding.message for finding in found
+    ] == [True] * is_warned
 
 
 async def test_a_model_that_obeys_such_a_description_is_sent_back_to_raise_the_risk() -> None:
