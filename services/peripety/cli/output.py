@@ -194,6 +194,14 @@ _MAX_FINDINGS = 20
 
 # The field of a request that a message of a service begins with, such as `session_id: unknown session`.
 _FIELD = re.compile(r"^([a-z]+(?:[_.][a-z_.0-9]+)+)(:?) ")
+# The group of commands that lists the existing objects, by the reason of an error about an unknown one.
+_LISTS = {
+    "UNKNOWN_SESSION": "sessions",
+    "UNKNOWN_RUN": "runs",
+    "SCENARIO_NOT_FOUND": "scenarios",
+    "POLICY_NOT_FOUND": "policy",
+}
+_OWN_LISTS = frozenset({"agent", "testgen"})  # of runs
 _SCRIPT_INVALID = "SCENARIO_INVALID"  # its fields are keys of a file
 _PLAIN_FIELD = re.compile(r"[a-z][a-z0-9_.\[\]]*")
 
@@ -215,6 +223,9 @@ def explain_error(error: PeripetyError) -> int:
         ]
     for line in details:
         console.print(line)
+    if error.code in _LISTS:
+        group = "".join(sys.argv[1:2])
+        console.print(f"  see: peripety {group if group in _OWN_LISTS else _LISTS[error.code]} list")
     if error.retry_after is not None:
         console.print(f"  retry in {error.retry_after:g} s")
     return (

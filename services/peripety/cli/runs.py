@@ -164,9 +164,7 @@ async def resumed_generation(
     """
     async for response in _resumed_scenario_run(channel, run_id, after):
         if not response.HasField("generation"):
-            raise NotFoundError(
-                f"run {run_id} is not a generation; see: peripety runs list", code="UNKNOWN_RUN"
-            )
+            raise NotFoundError(f"run {run_id} is not a generation", code="UNKNOWN_RUN")
         yield response.generation
 
 

@@ -18,7 +18,14 @@ from peripety import engine
 from peripety.cli import app as cli_app
 from peripety.cli.app import COMMANDS, CommandEntry, app, load_command
 from peripety.cli.output import explain_error
-from peripety.errors import FieldViolation, Finding, InternalError, InvalidArgumentError, SpecError
+from peripety.errors import (
+    FieldViolation,
+    Finding,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    SpecError,
+)
 from peripety.llmsim.script.sources import ScriptError, ScriptProblem
 from peripety.server.app import SERVICES
 from peripety.version import __version__
@@ -158,6 +165,26 @@ def test_errors_name_no_field_of_a_request_and_repeat_nothing(
 ) -> None:
     explain_error(error)
     assert capsys.readouterr().err.splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("code", "command", "listing"),
+    [
+        ("UNKNOWN_SESSION", "play", "sessions"),
+        ("UNKNOWN_RUN", "generate", "runs"),
+        ("UNKNOWN_RUN", "testgen", "testgen"),
+        ("UNKNOWN_RUN", "agent", "agent"),
+        ("SCENARIO_NOT_FOUND", "play", "scenarios"),
+        ("POLICY_NOT_FOUND", "policy", "policy"),
+    ],
+)
+def test_an_unknown_object_names_the_command_that_lists_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], code: str, command: str, listing: str
+) -> None:
+    monkeypatch.setattr("sys.argv", ["peripety", command, "x"])
+    explain_error(NotFoundError("unknown", code=code))
+    assert capsys.readouterr().err.splitlines()[1:] == [f"  see: peripety {listing} list"]
+    assert run(listing, "list", "--help").exit_code == 0
 
 
 def every_command(name: str, command: Any) -> Iterator[tuple[str, ...]]:
