@@ -23,7 +23,7 @@ from peripety.api.common.v1 import common_pb2 as common
 from peripety.errors import FieldViolation, InvalidArgumentError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from peripety.api.gateway.v1 import gateway_pb2 as pb
@@ -251,6 +251,7 @@ def finding_lines(
     *,
     indent: str = "  ",
     lines: Callable[[str], int | None] | None = None,
+    remedies: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Format findings as lines, with one remedy per kind. A long list is truncated, with a note.
 
@@ -259,6 +260,7 @@ def finding_lines(
         total: the number of all findings, if it is larger.
         indent: the prefix of each line.
         lines: returns the line of the file for the JSON Pointer of a finding.
+        remedies: remedies by code that replace those of the catalogue.
     """
     written = []
     told = set()
@@ -266,8 +268,9 @@ def finding_lines(
         number = lines(found.path) if lines is not None else None
         place = f"{f'line {number} ' if number else ''}{one_line(found.path) or '/'}"
         written.append(f"{indent}{found.severity.value} {found.code} {place}: {one_line(found.message)}")
-        if found.remedy and found.code not in told:
-            written.append(f"{indent}  fix: {found.remedy}")
+        remedy = (remedies or {}).get(found.code, found.remedy)
+        if remedy and found.code not in told:
+            written.append(f"{indent}  fix: {remedy}")
         told.add(found.code)
     left = max(total or 0, len(findings)) - min(len(findings), _MAX_FINDINGS)
     return written if left <= 0 else [*written, f"{indent}... and {left} more"]

@@ -6,6 +6,7 @@ They need no server and no model.
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import re
 import time
@@ -402,11 +403,24 @@ def balance(
         save_file(result.document + b"\n", out)
     tell = _print_balance_json if as_json else _print_balance
     tell(result, wanted)
-    if refused:
+    if refused and isinstance(result, BalanceReached):
         error_console().print("The result would be refused:", style="yellow")
-        for line in finding_lines(refused):
+        for line in finding_lines(refused, remedies=_band_remedies(result.document, wanted)):
             error_console().print(line)
     raise typer.Exit(0 if isinstance(result, BalanceReached) else EXIT_FAILED)
+
+
+def _band_remedies(document: bytes, wanted: BalanceTarget) -> dict[str, str]:
+    """Return the way out if a target is outside of the band of the specification, by code of the finding."""
+    budget = json.loads(document)["negativity_budget"]
+    least, most = budget["min_fail_rate"], budget.get("max_fail_rate", 1)
+    if least <= wanted.min_rate and wanted.max_rate <= most:
+        return {}
+    remedy = (
+        f"Choose a --target within {100 * least:g}-{100 * most:g}, or set min_fail_rate and max_fail_rate of"
+        " negativity_budget to the target."
+    )
+    return {"TOO_EASY": remedy, "TOO_HARD": remedy}
 
 
 async def _find_refusals(result: BalanceReached, workers: WorkerPool) -> Sequence[Finding]:

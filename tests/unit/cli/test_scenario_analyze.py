@@ -83,6 +83,18 @@ def test_the_seed_makes_it_repeatable() -> None:
     assert first != other
 
 
+@pytest.mark.parametrize(
+    ("target", "way_out"), [("5-9", "within 30-100, or set min_fail_rate"), ("60-70", None)]
+)
+def test_a_target_outside_of_the_band_of_the_specification_names_a_way_out(
+    target: str, way_out: str | None
+) -> None:
+    result = run_balance(siege(min_fail_rate=0.3), target)
+    assert ("TOO_EASY" in result.stderr) == (way_out is not None)
+    assert (way_out or "") in result.stderr
+    assert "unchanged" not in result.stderr
+
+
 @pytest.mark.parametrize("target", ["", "30", "40-30", "30-101", "a-b", "-5-10"])
 def test_a_target_that_is_none_is_misuse(target: str) -> None:
     result = run_balance(siege(), target)
