@@ -122,23 +122,43 @@ class PlayPrompt:
         elif named is not None:
             return self._act(game, *named)
         else:
+            return self._speak(game, line)
+        return None
+
+    def _speak(self, game: Game, line: str) -> TurnInput | None:
+        """Return words as a turn; explain them instead if they begin with an action that is not legal now."""
+        refused = self._find_refused_action(game, line)
+        if refused is None:
             return TurnInput(words=line)
+        self._view.explain_refusal(game, refused)
         return None
 
     def _find_named_action(self, game: Game, line: str) -> tuple[str, str] | None:
         """Return the key of the action whose name begins the line, and the numbers after it."""
         self._assign_keys(game)
-        names = {action["id"]: action.get("name", "") for action in game.spec.get("actions") or ()}
-        names |= {action.action_id: action.name for action in game.legal_actions}
+        names = _list_names(game)
         words = line.casefold().split()
         for end in range(len(words), 0, -1):
             name = " ".join(words[:end])
-            keys = [key for key, of in self._keys.items() if names[of].casefold() == name]
+            keys = [key for key, of in self._keys.items() if names[of] == name]
             if len(keys) == 1:
                 return keys[0], " ".join(words[end:])
             if not words[end - 1].isdecimal():
                 break
         return None
+
+    def _find_refused_action(self, game: Game, line: str) -> str | None:
+        """Return the id of the action whose name begins the line, if it is not legal now."""
+        text = " ".join(line.casefold().split())
+        begun = {
+            action_id: name
+            for action_id, name in _list_names(game).items()
+            if name and text.startswith(name) and not text[len(name) : len(name) + 1].isalnum()
+        }
+        longest = max(begun.values(), key=len, default="")
+        found = [action_id for action_id, name in begun.items() if name == longest]
+        is_legal = any(action.action_id in found for action in game.legal_actions)
+        return found[0] if len(found) == 1 and not is_legal else None
 
     def _act(self, game: Game, key: str, values: str) -> TurnInput | None:
         """Return the action of a key, with typed values or with answers to questions."""
@@ -243,6 +263,13 @@ class PlayPrompt:
 
     async def _help(self, _game: Game) -> None:
         self._view.commands()
+
+
+def _list_names(game: Game) -> dict[str, str]:
+    """Return the names of the actions by id, for comparisons."""
+    names = {action["id"]: action.get("name", "") for action in game.spec.get("actions") or ()}
+    names |= {action.action_id: action.name for action in game.legal_actions}
+    return {action_id: " ".join(name.casefold().split()) for action_id, name in names.items()}
 
 
 def _is_legal(param: engine_pb2.Param, value: engine_pb2.ParamValue) -> bool:

@@ -99,6 +99,26 @@ async def test_the_name_of_an_action_that_is_not_legal_costs_no_turn(typed: list
     assert await Played().choose() is None
 
 
+@pytest.mark.parametrize("line", ["Hidden one by 2", "hidden  one, please", "Hidden one: now"])
+async def test_words_that_begin_with_an_action_that_is_not_legal_cost_no_turn(
+    typed: list[str], line: str
+) -> None:
+    typed += [line, "1"]
+    played = Played()
+    choice = await played.choose()
+    assert "You cannot do that now." in played.text
+    assert choice is not None
+    assert [call.action_id for call in choice.actions] == ["rest"]
+
+
+@pytest.mark.parametrize("line", ["hidden ones", "the hidden one", "Hidden one again at length"])
+async def test_words_that_may_mean_an_action_that_is_legal_are_said(typed: list[str], line: str) -> None:
+    typed.append(line)
+    choice = await Played(named("rest", "Hidden one again")).choose()
+    assert choice is not None
+    assert (choice.words, choice.actions) == (line, [])
+
+
 async def test_the_name_of_an_action_may_begin_with_ask(typed: list[str]) -> None:
     typed.append("ask the keeper")
     choice = await Played(named("rest", "Ask the keeper")).choose()
