@@ -257,7 +257,7 @@ def test_it_tells_what_each_rule_does_and_how_often(source: str) -> None:
     at = lines.index("What can be done")
     assert lines[at + 1].split(maxsplit=1)[0] == "act"
     assert lines[at + 2] == "    raises a; schedules later"
-    assert lines[at + 3].startswith("    later  100 % of turns (")
+    assert lines[at + 3].startswith("    later  100% of turns (")
     assert lines[at + 4] == "      raises b; scheduled by act"
     assert [line.strip() for line in lines[at + 5 : at + 8]] == ["rest     never", "when b < 0", "reads b"]
 

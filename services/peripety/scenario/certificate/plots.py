@@ -52,7 +52,7 @@ def draw_share_grid(places: PlotScale, across: tuple[float, float], *, vertical:
     """Yield grid lines with labels at every fifth of a share; vertical lines have their labels below."""
     start, end = across
     for fifth in range(6):
-        at, label = places(fifth / 5), f"{20 * fifth} %"
+        at, label = places(fifth / 5), f"{20 * fifth}%"
         if vertical:
             yield draw_line("grid", (at, start), (at, end))
             yield draw_text(label, at, end + 18, "middle")

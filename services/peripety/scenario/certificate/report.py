@@ -30,7 +30,7 @@ def build_tables(certificate: Certificate) -> dict[str, Element]:
     names = [report.persona for report in reports]
     made = {
         "fail-rates": build_table(
-            "Shares of runs, with their 95 % intervals",
+            "Shares of runs, with their 95% intervals",
             ("persona", "runs", "lost", "won", "survived", "errored", "turns a run"),
             map(_outcome_row, reports),
         ),

@@ -68,7 +68,7 @@ def format_length(value: float) -> str:
 
 def format_percent(share: float) -> str:
     """Format a share as a percentage."""
-    return f"{100 * share:.1f} %"
+    return f"{share:.1%}"
 
 
 def render_html(root: Element) -> bytes:

@@ -110,7 +110,7 @@ def describe_activity(node: GraphNode, inspection: Inspection) -> str:
 
 def _format_share(share: float) -> str:
     """Format a share with as few digits as distinguish it from zero."""
-    return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.1g} %"  # noqa: PLR2004 - a per cent
+    return f"{share:.0%}" if share >= 0.01 else f"{100 * share:.1g}%"  # noqa: PLR2004 - a per cent
 
 
 def _comparison_group(node: GraphNode) -> str:

@@ -66,7 +66,7 @@ def test_what_is_scheduled_counts_when_it_is_scheduled() -> None:
     }
     next_ = {"op": "schedule", "id": "next", "after": 9, "effects": [last]}
     shares = told(inspected(actions=[action("act", [next_])]))
-    assert {shares[name] for name in ("act", "next", "last", "b")} == {"100 % of turns (128)"}
+    assert {shares[name] for name in ("act", "next", "last", "b")} == {"100% of turns (128)"}
 
 
 def test_what_was_never_seen_says_so() -> None:
@@ -74,7 +74,7 @@ def test_what_was_never_seen_says_so() -> None:
     inspection = inspected(actions=[action("open"), closed])
     assert told(inspection) == {
         "b": "never written",
-        "open": "100 % of turns (128)",
+        "open": "100% of turns (128)",
         "shut": "never",
         "first": "never",
         "second": "never",
@@ -89,7 +89,7 @@ def test_endings_are_told_as_shares_of_runs() -> None:
         loss_conditions=[at_most("low", "state.a", 0), never("x")],
     )
     count = inspection.activity["/loss_conditions/0"]
-    assert told(inspection)["low"] == f"{100 * count / 1024:.0f} % of runs ({count})"
+    assert told(inspection)["low"] == f"{100 * count / 1024:.0f}% of runs ({count})"
 
 
 def test_levels_compare_what_is_counted_alike() -> None:

@@ -122,7 +122,7 @@ def test_without_runs_nothing_is_called_cold() -> None:
 def test_nothing_lies_on_anything_else(index: int) -> None:
     graph = build_graph(engine.parse(generate_spec(3, index)))
     lines = bundle_edges(graph)
-    notes = {node.node_id: ["100 % of turns (1,024)"] for node in graph.nodes}
+    notes = {node.node_id: ["100% of turns (1,024)"] for node in graph.nodes}
     places = layout_nodes(reduce_crossings(assign_columns(graph), lines), lines, notes)
     for side in (assign_columns(graph).left, assign_columns(graph).middle, assign_columns(graph).right):
         boxes = [
