@@ -95,7 +95,9 @@ def _environment_material(environment: TaskEnvironment, shown: Container[str]) -
 
 T = TypeVar("T")
 
-_MAX_LISTED = 20
+MAX_LISTED = 20
+"""Number of gaps of a kind that a message lists."""
+
 _MAX_LISTED_TESTS = 60
 _MAX_LINE_CHARACTERS = 200
 _MAX_PART_CHARACTERS = 200
@@ -221,7 +223,7 @@ def _shown_gaps(state: GenerationState, missing: SuiteGaps) -> SuiteGaps:
     return SuiteGaps(
         _rotating_window(_leading_first(missing.survivors), turn),
         _rotating_window(missing.uncovered, turn),
-        missing.contradictions[-_MAX_LISTED:],
+        missing.contradictions[-MAX_LISTED:],
     )
 
 
@@ -247,22 +249,22 @@ def _measured_gaps(state: GenerationState, missing: SuiteGaps, shown: SuiteGaps)
             {"target": target.target_id, "description": _shorten(target.description)}
             for target in shown.uncovered
         ],
-        "not_met": [_describe_unmet(test, verdict) for test, verdict in not_met[-_MAX_LISTED:]],
+        "not_met": [_describe_unmet(test, verdict) for test, verdict in not_met[-MAX_LISTED:]],
         "contradictions": [[*pair] for pair in shown.contradictions],
     }
     told: dict[str, Any] = {name: entries for name, entries in lists.items() if entries}
     for name, count in (("survivors", len(missing.survivors)), ("uncovered", len(missing.uncovered))):
-        if count > _MAX_LISTED:
+        if count > MAX_LISTED:
             told[f"{name}_count"] = count
     return told
 
 
 def _rotating_window(entries: Sequence[T], turn: int) -> Sequence[T]:
     """Return a bounded part of a list, which continues with each turn."""
-    if len(entries) <= _MAX_LISTED:
+    if len(entries) <= MAX_LISTED:
         return entries
-    start = turn * _MAX_LISTED % len(entries)
-    return [*entries[start:], *entries[:start]][:_MAX_LISTED]
+    start = turn * MAX_LISTED % len(entries)
+    return [*entries[start:], *entries[:start]][:MAX_LISTED]
 
 
 def _leading_first(survivors: Sequence[Mutant]) -> list[Mutant]:
@@ -333,7 +335,7 @@ def _dropped_tests(state: GenerationState) -> dict[str, Any]:
         if not event.test.is_combinatorial
         and not (event.level is DuplicateLevel.CANONICAL and event.of in listed)
     ]
-    return {"dropped": [_test_line(state, test) for test in tests[-_MAX_LISTED:]]} if tests else {}
+    return {"dropped": [_test_line(state, test) for test in tests[-MAX_LISTED:]]} if tests else {}
 
 
 def _test_line(state: GenerationState, test: TestCase) -> str:

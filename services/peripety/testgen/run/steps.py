@@ -47,7 +47,9 @@ the number of species that were seen once and twice:
   samples.
 
 Rounds are not random samples, because their prompts list the gaps. So the estimate never ends a run by
-itself: that takes a round without any gain, and each further one makes the estimate smaller.
+itself: that takes a round without any gain, and each further one makes the estimate smaller. A prompt lists
+only some of many gaps, and a round without gain shows nothing about the others. So the estimate is used only
+after all gaps were listed.
 
 Alternatives. A plan that is computed at the start would not react to measurements. A state machine with
 explicit stored states would duplicate the event log, and both could disagree.
@@ -61,6 +63,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from peripety.gateway.budgets.types import BudgetAmount
 from peripety.testgen.events import GenerationStats, GenerationStop
+from peripety.testgen.prompts.user_messages import MAX_LISTED
 from peripety.testgen.run.state import GenerationRound
 from peripety.testgen.types import RunProfile, TestStatus
 
@@ -102,9 +105,19 @@ def expects_gain(state: GenerationState) -> bool | None:
         return None
     yields = [_count_new(state, [test.test_id for test in tests]) for tests in state.tests_by_round.values()]
     idle = next((number for number, amount in enumerate(reversed(yields)) if amount), len(yields))
-    if not left or not idle:
+    if not left or not idle or _has_unlisted_gaps(state, idle):
         return bool(left)
     return _gain_of_round(state, left) / (1 + idle) >= _MIN_EXPECTED_GAIN
+
+
+def _has_unlisted_gaps(state: GenerationState, idle: int) -> bool:
+    """Return True if the prompts of the last rounds, which added nothing, cannot have listed all gaps."""
+    quality = state.quality
+    if quality is None:
+        return False
+    survivors = quality.mutation.survived if quality.mutation is not None else 0
+    uncovered = sum(coverage.reachable - coverage.covered for coverage in quality.coverage)
+    return max(survivors, uncovered) > idle * MAX_LISTED
 
 
 def is_idle(state: GenerationState) -> bool:

@@ -19,7 +19,7 @@ from peripety.testgen.events import (
     TestAdded,
     TestRan,
 )
-from peripety.testgen.prompts.user_messages import requested_counts
+from peripety.testgen.prompts.user_messages import MAX_LISTED, requested_counts
 from peripety.testgen.run.budget import BudgetAccount
 from peripety.testgen.run.state import GenerationRound, GenerationState
 from peripety.testgen.run.steps import (
@@ -86,6 +86,12 @@ def test_an_idle_round_ends_it_where_all_is_seen_again_and_again() -> None:
 def test_an_idle_round_does_not_end_it_where_almost_all_was_seen_once() -> None:
     found = [{str(number), str(-number)} for number in range(1, 6)]
     assert expects_gain(after(found, [set()])) is True
+
+
+def test_idle_rounds_do_not_end_it_before_all_gaps_were_listed() -> None:
+    found = [{"a", "b"}, {"a", "b"}]
+    assert expects_gain(after(found, [{"a", "b"}], left=MAX_LISTED + 1)) is True
+    assert expects_gain(after(found, [{"a", "b"}], [{"a", "b"}], left=MAX_LISTED + 1)) is False
 
 
 def test_idle_rounds_end_it_in_the_long_run() -> None:
