@@ -81,7 +81,7 @@ _THIRD = re.compile(
 _THIRD_DUTY = re.compile(r"\b([Ss]he|[Hh]e) (?:must|has to|needs to|wants to|tries to|should)\b")
 _THIRD_SUBJECT = re.compile(r"\b([Ss]he|[Hh]e) (\w+)")
 _NAMED = (
-    r"(?s)(?P<who>(?:[\w'.-]+ ){{0,3}}{}(?: of [\w' -]{{3,30}}?)?)(?:(?P<what>, [^,.;]{{3,60}}),)? "
+    r"(?s)(?P<who>(?:[\w'.-]+ ){{0,3}}{}(?: (?:of|the) [\w' -]{{3,30}}?)?)(?:(?P<what>, [^,.;]{{3,60}}),)? "
     r"(?P<verb>must|has to|needs to|wants to|tries to|has|is)\b(?P<rest>.*)"
 )
 """Start of a text about a person whose name is known: words around the name, and a duty."""
@@ -152,7 +152,11 @@ def address_named(text: str, name: str) -> str:
         return text
     verb = found["verb"]
     act = {"is": "are", "has": "have"}.get(verb) or _ACTING.get(verb, verb)
-    told = f"You are {found['who']}{found['what'] or ''}. You {act}{found['rest']}"
+    is_noun = verb == "is" and not found["what"] and found["rest"].startswith((" a ", " an "))
+    who = re.sub(r" the (?=[a-z])", ", the ", found["who"], count=1)
+    told = f"You are {who}{found['what'] or ''}. You {act}{found['rest']}"
+    if is_noun:
+        told = f"You are {who},{found['rest']}"
     subject = _THIRD_SUBJECT.search(told)
     return told if subject is None else _address_subject(told, is_woman=subject[1].casefold() == "she")
 

@@ -9,9 +9,10 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from peripety.author.text_analysis.phrases import Chunk, Goal, Person, find_chunk_at
+from peripety.author.text_analysis.words import find_classes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from peripety.author.text_analysis.phrases import Phrase
     from peripety.author.text_analysis.words import Grammar, Word
@@ -21,6 +22,17 @@ TOLD = _ACT
 """The trust in what the player does without a duty, a wish or an order."""
 _OF_OTHERS, _WISHED, _DOING = 2.5, 2.0, 1.9
 """The trust in a duty whose subject is not the player, in a wish, and in what a person is doing."""
+_PURSUED = (
+    "artifact",
+    "possession",
+    "communication",
+    "object",
+    "substance",
+    "food",
+    "plant",
+    "animal",
+    "person",
+)
 _HAD = ("artifact", "possession", "communication", "object")
 """Classes of the things that "it" may mean."""
 _MOST_WORDS = 18
@@ -28,6 +40,10 @@ _SPANISH_PLURALS = {"los", "las", "unos", "unas", "somos"}
 _SPANISH_PRONOUNS = ("lo", "la", "los", "las", "le", "les")
 _PREDICATES = ("verb", "be", "have", "modal")
 _NEAR = 4
+_ASKING = ("verb", "be", "have", "modal", "noun", "name", "det", "poss", "adj")
+"""Tags of a word that continues a question after "who" or "which"."""
+_PARTICLE = 2
+"""Number of words of a verb with a particle."""
 _NO_ROLE = ("time", "attribute", "state", "feeling", "quantity", "location", "motive", "relation")
 
 
@@ -137,9 +153,9 @@ class ClauseReader:
         at_place = ahead[:1] != [] and ahead[0] in tables("things", "place") and ahead != ["on", "the", "run"]
         return not (is_other and at_place) and (relative or not self._has_predicate())
 
-    def _has_predicate(self) -> bool:
-        """Return True if the first clause has a verb that is not a participle."""
-        clause = takewhile(lambda word: word.tag not in ("mark", "end"), self._words)
+    def _has_predicate(self, ends: frozenset[str] = frozenset()) -> bool:
+        """Return True if the first clause, up to some words, has a verb that is not a participle."""
+        clause = takewhile(lambda word: word.tag not in ("mark", "end") and word.low not in ends, self._words)
         return any(
             word.tag in _PREDICATES and not (word.tag == "verb" and word.low.endswith(("ed", "ing")))
             for word in clause
@@ -434,8 +450,12 @@ class ClauseReader:
         if word.tag == "be":
             before = self._at(left - 1)
             purpose = self._grammar.words("goals", "purpose")
-            return _DUTY if before is not None and before.lemma in purpose else 0
+            return _DUTY if before is not None and before.lemma in purpose else self._trust_after_be(left)
         return self._trust_led(left, word, duty)
+
+    def _trust_after_be(self, _place: int) -> float:
+        """Return the trust in an infinitive after "be": none, but in English."""
+        return 0
 
     def _trust_led(self, left: int, word: Word, duty: frozenset[str]) -> float:
         """Return the trust in an infinitive after a time that the player has, or after a person to act."""
@@ -604,7 +624,7 @@ class ClauseReader:
             word, after = self._words[end], self._at(end + 1)
             if word.tag == "end" or (word.tag == "mark" and word.text != '"'):
                 return end
-            if end > place + 1 and word.low in stops:
+            if end > place + 1 and word.low in stops and not self._asks_after_particle(place, end):
                 return end
             is_pair = any(each.low in pairing for each in self._words[place:end])
             if (
@@ -616,6 +636,13 @@ class ClauseReader:
             ):
                 return end
         return min(place + 1 + _MOST_WORDS, len(self._words))
+
+    def _asks_after_particle(self, place: int, end: int) -> bool:
+        """Return True for a question right after a verb and its particle: "find out who did it"."""
+        word, after = self._words[end], self._at(end + 1)
+        is_question = end == place + _PARTICLE and word.low in self._grammar.words("goals", "asked")
+        has_particle = self._words[place + 1].low in self._grammar.words("goals", "particles")
+        return is_question and has_particle and after is not None and after.tag in _ASKING
 
     def _find_kept_safe(self, target: Chunk | None, end: int) -> Chunk | None:
         """Return what persons are prevented from harming, "stop them from burning it"; else the object."""
@@ -732,8 +759,128 @@ class EnglishClauseReader(ClauseReader):
 
     def find_aims(self) -> list[Aim]:
         """Return all verbs that may be the goal, in order."""
-        aims = super().find_aims()
-        return aims if any(aim.trust >= _GERUND for aim in aims) else [*aims, *self._find_duties()]
+        aims = [*super().find_aims(), *self._find_choices()]
+        if any(aim.trust >= _GERUND for aim in aims):
+            return aims
+        return [*aims, *self._find_title(), *self._find_duties()]
+
+    def _trust_after_be(self, place: int) -> float:
+        """Return the trust in an infinitive after "be": "you are to act", "all I want is to act"."""
+        before = self._at(self._skip_left(place - 1))
+        is_wish = before is not None and before.lemma in self._grammar.words("goals", "wishing") | {"need"}
+        return _DUTY if before is not None and (before.tag == "player" or is_wish) else 0
+
+    def _trust_led(self, left: int, word: Word, duty: frozenset[str]) -> float:
+        """Return the trust in an infinitive, also after a task: "it is my job to", "it is up to me to"."""
+        before = self._at(left - 1)
+        if word.tag == "player" and before is not None and before.tag == "to":
+            return _DUTY
+        own = self._grammar.pairs("perspective", "words")
+        if word.lemma in self._grammar.words("goals", "purpose") and before is not None and left > 1:
+            is_own = before.tag == "poss" and (before.low in own or before.low in own.values())
+            if is_own and self._words[left - 2].tag == "be":
+                return _DUTY
+        return super()._trust_led(left, word, duty)
+
+    def _is_player(self, place: int) -> bool:
+        """Return True if the subject that ends at a place is the player, or may become it."""
+        if not super()._is_player(place):
+            return False
+        place = self._skip_left(place)
+        chunk = find_chunk_at(self._chunks, place)
+        if chunk is not None and self._words[chunk.start].low in self._grammar.words("things", "none"):
+            return False
+        word = self._at(place)
+        opening = find_chunk_at(self._chunks, self._find_sentence(place)) if place > 0 else None
+        is_apposition = word is not None and word.tag == "mark" and opening is not None
+        if is_apposition and opening is not None and self.role is None and not self._has_player:
+            # "Alpha, a beta, must": who is explained is the player.
+            named = find_chunk_at(self._chunks, opening.end)
+            opening = opening if named is None or not named.names else named
+            is_first = self._is_first_person(opening)
+            if is_first and opening.end < place and self._words[opening.end].tag == "mark":
+                self.set_role(opening)
+        return True
+
+    def _find_choices(self) -> Iterator[Aim]:
+        """Yield the choices that the text leaves to the player."""
+        for place, word in enumerate(self._words):
+            if word.low == "whether" and word.first:
+                yield from self._find_open_choice(place)
+            elif word.low == "or":
+                yield from self._find_alternative(place)
+
+    def _find_open_choice(self, place: int) -> Iterator[Aim]:
+        """Yield what a sentence leaves open: "whether to act is up to me"."""
+        end = self._find_mark(place)
+        is_open = [word.tag for word in self._words[place + 1 : place + 3]] == ["to", "verb"]
+        be = next((at for at in range(place + 3, end) if self._words[at].tag == "be"), None)
+        if is_open and be is not None:
+            yield self._build_choice(place + 2, be, self._write(place + 2, be))
+
+    def _find_alternative(self, place: int) -> Iterator[Aim]:
+        """Yield the choice between two acts of a question, or of an announcement: "two ways: act or wait"."""
+        second = self._at(place + 1)
+        end = self._find_end(place + 1)
+        start = self._find_clause(place - 1 if self._words[place - 1].tag == "mark" else place)
+        last = next((word for word in self._words[place:] if word.tag == "end"), None)
+        is_asked = last is not None and last.text.startswith("?")
+        options = self._grammar.words("goals", "options")
+        is_told = self._words[max(start - 1, 0)].text == ":" and any(
+            word.lemma in options for word in self._words[self._find_sentence(start - 1) : start]
+        )
+        if second is None or not (is_asked or is_told):
+            return
+        first = next((at for at in range(start, place) if self._words[at].tag == "verb"), None)
+        lead = self._words[start:first] if first is not None else ()
+        is_own = all(word.tag in ("player", "modal", "adv", "conj") or word.low == "do" for word in lead)
+        then = self._at(place + 2)
+        takes = then is not None and then.tag in ("det", "poss", "player", "pron", "prep", "adv")
+        may_act = takes and any(name.startswith("verb") for name in find_classes(second.low))
+        if first is None or not is_own or not (second.tag == "verb" or (second.is_noun and may_act)):
+            return
+        told = self._write(first, place)
+        if not any(one.tag == "neg" for one in self._words[place + 1 : place + 3]):
+            told = f"{told} or {second.low} {self._write_as_is(place + 2, end)}".strip()
+        yield self._build_choice(first, end, told)
+
+    def _build_choice(self, place: int, end: int, told: str) -> Aim:
+        target = self._find_object(place, end, "")
+        goal = Goal("decide", None if target is None else target.to_phrase(), f"decide whether to {told}")
+        return Aim(place, end, _DUTY + 0.5, goal, ("whether",), "decide", "decide")
+
+    def _find_title(self) -> Iterator[Aim]:
+        """Yield the goal of a text that begins as a title: "a lone alpha searching for a beta"."""
+        chunk = self._chunks[0] if self._chunks else None
+        if chunk is None or chunk.start or self._has_predicate(self._relative):
+            return
+        if chunk.head.lemma in self._grammar.words("goals", "journeys"):
+            yield from self._find_journey(chunk)
+            return
+        word = self._at(chunk.end)
+        others = self._grammar.words("people", "others")
+        is_actor = _is_person(chunk) and not self._has_player and chunk.head.lemma not in others
+        if not is_actor or word is None or word.tag != "verb" or word.low != _add_ing(word.lemma):
+            return
+        if not chunk.is_plural and self.role is None:
+            self.set_role(chunk)
+        after = self._at(chunk.end + 1)
+        has_object = after is not None and after.tag not in ("prep", "conj", "mark", "end")
+        if has_object or word.lemma in self._grammar.goal_verbs | self._grammar.words("goals", "seeking"):
+            yield self._build_pursuit(chunk.end, _OF_OTHERS)
+
+    def _find_journey(self, chunk: Chunk) -> Iterator[Aim]:
+        """Yield the goal of a journey: "a trek from alpha to beta", "our way home"."""
+        ends = self._grammar.words("goals", "ways") | {"home", "back"}
+        until = self._find_mark(chunk.end)
+        there = (at for at in range(chunk.end, until) if self._words[at].low in ends)
+        place = next(there, None)
+        if place is None:
+            return
+        having = self._grammar.words("things", "having") | self._grammar.words("things", "none")
+        end = next((at for at in range(place + 1, until) if self._words[at].low in having), until)
+        goal = Goal("get", None, f"get {self._write_as_is(place, end)}")
+        yield Aim(chunk.start, end, _GERUND, goal, self._list_tail(place, end), "get", "reach")
 
     def _find_duties(self) -> Iterator[Aim]:
         """Yield what others than the player must do or become, and what they want or are doing.
@@ -744,6 +891,8 @@ class EnglishClauseReader(ClauseReader):
             found = self._find_predicate(place, word)
             if found is None:
                 yield from self._find_task(place, word)
+                yield from self._find_wanted(place, word)
+                yield from self._find_pursued(place, word)
                 continue
             start, trust = found
             if self._is_condition(place) or self._is_reported(place):
@@ -774,7 +923,7 @@ class EnglishClauseReader(ClauseReader):
         after = self._at(place + 1)
         if after is None:
             return None
-        if word.tag == "modal" and word.low in goals("goals", "strong"):
+        if word.tag == "modal" and (word.low in goals("goals", "strong") or self._is_forbidden(place)):
             return place + 1, _OF_OTHERS
         is_need = word.tag == "have" or word.lemma in goals("goals", "needing")
         is_wish = word.tag == "verb" and word.lemma in goals("goals", "wishing")
@@ -790,11 +939,22 @@ class EnglishClauseReader(ClauseReader):
             to = self._find_led(place)
         return None if to is None else (to + 1, _OF_OTHERS)
 
+    def _is_forbidden(self, place: int) -> bool:
+        """Return True for what no one may do: "no alpha may act"."""
+        may = self._words[place].low in self._grammar.words("goals", "permitting")
+        subject = find_chunk_at(self._chunks, self._skip_left(place - 1))
+        while subject is not None and subject.is_after("prep"):
+            subject = find_chunk_at(self._chunks, subject.start - 2)
+        first = self._words[place - 1 if subject is None else subject.start].low
+        return may and first in self._grammar.words("things", "none") | {"nobody"}
+
     def _find_doing(self, place: int, after: Word) -> tuple[int, float] | None:
         """Return where what a person is doing, or is going to do, starts, and its trust."""
         then = [one.tag for one in self._words[place + 2 : place + 4]]
         if after.low == "going" and then == ["to", "verb"]:
             return place + 3, _DOING
+        if after.tag == "to" and then[:1] == ["verb"]:
+            return place + 2, _DOING
         is_doing = after.tag == "verb" and after.low == _add_ing(after.lemma)
         is_goal = after.lemma in self._grammar.goal_verbs | self._grammar.words("goals", "seeking")
         return (place + 1, _DOING) if is_doing and is_goal else None
@@ -837,10 +997,118 @@ class EnglishClauseReader(ClauseReader):
         if is_refused and (is_wish or (word.lemma == "let" and at == chunk.end)):
             told = self._write_subject(chunk.start, chunk.end)
             text = f"keep {told} from {_add_ing(act.lemma)} {rest}".strip()
-            yield Aim(at, end, _OF_OTHERS, Goal("keep", None, text), tail, "", "hold_out")
+            verb, tail = self._tell_prevented(chunk, act, tail)
+            yield Aim(at, end, _OF_OTHERS, Goal("keep", None, text), tail, verb, "hold_out")
+
+    def _tell_prevented(self, chunk: Chunk, act: Word, tail: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+        """Return the verb and the tail of an act that the player prevents; nothing for a thing."""
+        told = (
+            self._resolve(self._words[chunk.start], chunk.start)
+            if not chunk.nouns and not chunk.names
+            else chunk
+        )
+        if told is None or not told.has_class("person", "group"):
+            return "", ()
+        return "keep", ("from", act.lemma, *tail)
+
+    def _find_wanted(self, place: int, word: Word) -> Iterator[Aim]:
+        """Yield the state in which the player wants or needs a thing or a person: "I want the alpha in"."""
+        wants = word.lemma in self._grammar.words("goals", "wanting") and word.tag == "verb"
+        is_had = word.tag == "be" and [one.low for one in self._words[place + 1 : place + 3]] == [
+            "to",
+            "have",
+        ]
+        is_refused = any(one.tag == "neg" for one in self._words[max(place - 2, 0) : place])
+        if not (wants or is_had) or is_refused or not self._is_pronoun_of_player(place - 1):
+            return
+        start = place + 3 if is_had else place + 1
+        last, end = self._find_whole(start), self._find_end(place)
+        first = self._at(last)
+        if last == start or first is None or last >= end:
+            return
+        found = (
+            self._read_being(start, last, end) if first.tag == "to" else self._read_state(start, last, end)
+        )
+        if found is not None:
+            goal, tail, verb, usual = found
+            yield Aim(place, end, _OF_OTHERS, goal, tail, verb, usual)
+
+    def _read_being(self, start: int, last: int, end: int) -> tuple[Goal, tuple[str, ...], str, str] | None:
+        """Return goal, tail, verb and usual pattern of what is to be: "want the alpha to be a beta"."""
+        be = next((at for at in range(last, end) if self._words[at].tag == "be"), None)
+        if be is None or any(one.tag != "adv" for one in self._words[last + 1 : be]):
+            return None
+        told, chunk = self._write_subject(start, last), find_chunk_at(self._chunks, start)
+        rest = f"{self._write_as_is(last + 1, be)} {self._write_as_is(be + 1, end)}".strip()
+        is_many = told.split()[0] in ("all", "both", "you") or (chunk is not None and chunk.is_plural)
+        text = f"make sure that {told} {'are' if is_many else 'is'} {rest}"
+        goal = Goal("make", None if chunk is None else chunk.to_phrase(), text)
+        return goal, (), "", "hold_out"
+
+    def _read_state(self, start: int, last: int, end: int) -> tuple[Goal, tuple[str, ...], str, str] | None:
+        """Return goal, tail, verb and usual pattern of a state: "want the alpha fixed"."""
+        words, first = self._grammar.words, self._words[last]
+        is_kept = first.low in words("goals", "states_to_keep")
+        is_done = first.tag in ("verb", "adj") and first.low.endswith("ed")
+        ends = words("goals", "particles") | words("goals", "wanted_states") | words("things", "place")
+        if not (is_kept or is_done or first.low in ends):
+            return None
+        told, chunk = self._write_subject(start, last), find_chunk_at(self._chunks, start)
+        awaiting = words("times", "awaiting")
+        lasts = is_kept or any(one.low in awaiting for one in self._words[last:end])
+        verb, usual = ("keep", "hold_out") if lasts else ("get", "make_ready")
+        target = None if chunk is None else chunk.to_phrase()
+        goal = Goal(verb, target, f"{verb} {told} {self._write_as_is(last, end)}")
+        if lasts and not is_kept and self._words[start].low in words("goals", "indefinite") | {"all"}:
+            # "Keep everyone in the alpha".
+            return goal, (), "", "keep_together"
+        return goal, self._list_tail(start, end), verb, usual
+
+    def _find_whole(self, start: int) -> int:
+        """Return the end of a known thing or person at a place, with its "of"; the place without one."""
+        word = self._at(start)
+        if word is None:
+            return start
+        if word.low == "all" and start + 2 < len(self._words) and self._words[start + 1].low == "of":
+            return start + 3
+        if word.low in self._grammar.words("goals", "indefinite") or word.tag in ("pron", "player"):
+            return start + 1 + (self._words[start + 1].low in ("all", "both"))
+        chunk = find_chunk_at(self._chunks, start)
+        is_known = word.tag == "poss" or word.low in ("the", "this", "that", "these", "those", "all", "both")
+        if chunk is None or chunk.start != start or not (is_known or chunk.names):
+            return start
+        return chunk.end if chunk.of is None else chunk.of.end
+
+    def _find_pursued(self, place: int, word: Word) -> Iterator[Aim]:
+        """Yield what the player is after: "we are after the alpha"."""
+        after, chunk = self._at(place + 1), find_chunk_at(self._chunks, place + 2)
+        if word.tag != "be" or after is None or after.low != "after" or chunk is None:
+            return
+        clause = self._words[self._find_sentence(place) : place]
+        is_own = any(one.tag == "player" for one in clause) and not any(
+            one.tag == "verb" for one in clause[:-1]
+        )
+        is_own = is_own or self._is_role_before(place - 1)
+        chunk = self._find_owned(chunk)
+        if not is_own or not chunk.nouns or not chunk.has_class(*_PURSUED):
+            return
+        end = self._find_end(place + 1)
+        verb, usual = ("find", "find_out") if chunk.has_class("person", "animal") else ("get", "take")
+        goal = Goal(verb, chunk.to_phrase(), f"{verb} {self._write_as_is(place + 2, end)}")
+        yield Aim(place, end, _OF_OTHERS, goal, self._list_tail(place + 2, end), "", usual)
 
     def _list_tail(self, start: int, end: int) -> tuple[str, ...]:
-        return tuple(each.lemma or each.low for each in self._words[start:end] if each.tag != "mark")
+        tail = (each.lemma or each.low for each in self._words[start:end] if each.tag != "mark")
+        return self._cut_tail(tail)
+
+    def _cut_tail(self, tail: Iterable[str]) -> tuple[str, ...]:
+        """Return the lemmas after a verb up to a time or a limit: "get there without getting more"."""
+        apart = self._grammar.words("goals", "apart")
+        return tuple(takewhile(lambda lemma: lemma not in apart, tail))
+
+    def _build_aim(self, place: int, trust: float) -> Aim:
+        aim = super()._build_aim(place, trust)
+        return replace(aim, tail=self._cut_tail(aim.tail))
 
     def _find_act(self, place: int) -> int:
         """Return the place of the verb after a phrase, behind "to" where there is one before punctuation."""
@@ -928,10 +1196,26 @@ class EnglishClauseReader(ClauseReader):
             return None
         return self._build_help(subject, place, trust, is_negative=is_negative)
 
+    def _is_first_person(self, chunk: Chunk) -> bool:
+        """Return True for the first person of the text, with or without the title before the name."""
+        before = find_chunk_at(self._chunks, chunk.start - 1) if chunk.start else None
+        is_titled = bool(chunk.names) and before is not None and before.start == self._first_person
+        return _is_person(chunk) and (is_titled or chunk.start == self._first_person)
+
+    def _find_named(self, chunk: Chunk) -> Chunk:
+        """Return the name before a phrase that explains it: "Alpha the beta", "Alpha is a beta"."""
+        at = chunk.start - 1
+        if at > 0 and self._words[at].tag in ("be", "mark"):
+            at -= 1
+        named = find_chunk_at(self._chunks, at) if at >= 0 else None
+        is_explained = named is not None and named.end == at + 1 and bool(named.names) and not chunk.names
+        return named if is_explained and named is not None and chunk.definite == "det" else chunk
+
     def _acts_as_player(self, chunk: Chunk) -> bool:
         """Return True for a group of the player, and for the first person of a text without the player."""
         if not self._has_player and _is_person(chunk):
-            if self.role is None and chunk.start == self._first_person:
+            chunk = self._find_named(chunk)
+            if self.role is None and self._is_first_person(chunk):
                 self.set_role(chunk)
             if self._is_same_role(chunk):
                 return True
@@ -942,7 +1226,8 @@ class EnglishClauseReader(ClauseReader):
         word, chunk, end = self._words[place], subject.chunk, self._find_end(place)
         told, rest = self._write_subject(subject.start, subject.end), self._write_as_is(place + 1, end)
         verb, usual = "keep", "hold_out"
-        if chunk is None:
+        is_none = self._words[subject.start].low in self._grammar.words("things", "none")
+        if chunk is None or is_none:
             # "Nobody must be left behind".
             act = "is" if word.tag == "be" else _add_s(word.lemma)
             verb, text = "make", f"make sure that {told} {act} {rest}"
@@ -951,14 +1236,15 @@ class EnglishClauseReader(ClauseReader):
         else:
             verb, rest, usual = self._split_duty(place, end)
             text = f"{verb} {told} {rest}"
-        is_acting = word.tag == "verb" and not is_negative and chunk is not None
+        is_acting = word.tag == "verb" and not is_negative and chunk is not None and not is_none
         target = None if is_negative and chunk is not None and _is_person(chunk) else chunk
         if is_acting and self._is_of_pattern(word.lemma):
             target = self._find_object(place, end, "")
         goal = Goal(verb, None if target is None else target.to_phrase(), text.strip(" ,"))
-        return Aim(
-            place, end, trust, goal, self._list_tail(place + 1, end), word.lemma if is_acting else "", usual
-        )
+        tail, act = self._list_tail(place + 1, end), word.lemma if is_acting else ""
+        if is_negative and chunk is not None:
+            act, tail = self._tell_prevented(chunk, word, tail)
+        return Aim(place, end, trust, goal, tail, act, usual)
 
     def _build_pursuit(self, place: int, trust: float) -> Aim:
         """Return what the player does or must do as a goal; who looks for something wants to find it."""
@@ -1032,4 +1318,9 @@ class EnglishClauseReader(ClauseReader):
             or (state is not None and state.low in self._grammar.words("goals", "states_to_keep"))
         )
         told = self._write_as_is(first, end)
+        if not is_still and any(
+            one.low in self._grammar.words("times", "only_points") for one in self._words[first:end]
+        ):
+            # "The alpha must be open by noon".
+            lasts = state is not None and state.low in self._grammar.words("goals", "states_of_life")
         return ("keep", told, "hold_out") if lasts else ("get", told, "make_ready")

@@ -328,6 +328,8 @@ def _favour_object(
         # "Get a thing back" is about the thing, not about a way.
         scores["take"] = max(scores.values(), default=0.0) + _CUE
     target = main.goal.object if main is not None else None
+    if main is not None and main.goal.verb in causing:
+        _favour_got(scores, main, words, grammar)
     if main is not None and target is not None and _is_in_nature(main, target, words, grammar):
         # Persons are rescued from a natural place without an opponent.
         scores["save"] = scores.pop("take", 0.0) + scores.get("save", 0.0)
@@ -346,6 +348,21 @@ def _favour_object(
         favoured = "take" if main.goal.object.sense in _TANGIBLE else "win_over"
         if scores.get(favoured):
             scores[favoured] += _CUE
+
+
+def _favour_got(scores: dict[str, float], main: Aim, words: Sequence[Word], grammar: Grammar) -> None:
+    """Decide what "get" means: "get the key to it", "get him out", "get her to act"."""
+    target, tail = main.goal.object, main.tail
+    best = max(scores.values(), default=0.0)
+    if target is not None and target.head in grammar.words("goals", "access") and "to" in tail:
+        scores["take"] = best + _CUE
+    elif target is not None and target.sense in ("person", "animal") and "out" in tail:
+        scores["save"] = best + _CUE
+    elif any(
+        word.tag in ("pron", "poss") and to.tag == "to" and act.tag == "verb"
+        for word, to, act in zip(*(words[main.place + skip : main.end] for skip in (1, 2, 3)), strict=False)
+    ):
+        scores["win_over"] = best + _CUE
 
 
 def _is_in_nature(main: Aim, target: Phrase, words: Sequence[Word], grammar: Grammar) -> bool:

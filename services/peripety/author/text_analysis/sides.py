@@ -51,15 +51,28 @@ def find_side(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> str:
     before, after, lead = _read_around(chunk, words, grammar)
     is_leaving = _wishes_to_move(chunk, words, grammar)
     is_thought = bool(after) and after[0].low in grammar.words("goals", "weak")
+    suffered = _find_suffered(after) if grammar.code == "en" else frozenset[str]()
     # A refusal to eat is a need, and is not against the player.
     for side in (UNABLE, AGAINST, ABSENT):
         for row in grammar.rows("sides").get(side, ()):
             place = row.index(_PERSON)
             if (is_leaving if side == AGAINST else is_thought) and row[place + 1 :]:
                 continue
+            if side == AGAINST and "be" not in row and suffered.intersection(row[place + 1 :]):
+                continue
             if _ends_with(before, row[:place], lead) and _contains(after, row[place + 1 :]):
                 return side
     return ""
+
+
+def _find_suffered(after: Sequence[Word]) -> frozenset[str]:
+    """Return the verbs that are done to an English person, such as "is being ..." or "was ..."."""
+    pairs = pairwise(word for word in after if word.tag != "adv")
+    return frozenset(
+        word.lemma
+        for be, word in pairs
+        if be.tag == "be" and word.low != word.lemma and not word.low.endswith("ing")
+    )
 
 
 def is_faulty(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> bool:

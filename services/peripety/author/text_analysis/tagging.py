@@ -127,7 +127,7 @@ class _EnglishTagger:
         self._right_tag = self._right.tag if self._right is not None else "end"
         low = self._word.low
         self._noun = self._find_lemma("noun") or self._strip_ending()
-        self._verb = self._find_lemma("verb")
+        self._verb = self._find_lemma("verb") or self._find_act()
         self._verb_rank = self._rank("verb", self._verb)
         self._noun_rank = self._rank("noun", self._noun)
         self._adjective_rank = self._rank("adjective", low)
@@ -153,6 +153,19 @@ class _EnglishTagger:
             # The plural of a noun may be a noun of its own in the table.
             return lemmas[-1]
         return next((lemma for lemma in lemmas if self._rank(kind, lemma) < _NEVER), "")
+
+    def _find_act(self) -> str:
+        """Return the verb of a gerund that the lemmas have as a noun only: "two alphas building a beta"."""
+        low = self._word.low
+        if (
+            self._left not in ("noun", "name")
+            or not low.endswith("ing")
+            or self._right_tag not in ("det", "poss")
+        ):
+            return ""
+        stem = low.removesuffix("ing")
+        stems = (stem, f"{stem}e", stem[:-1])
+        return next((one for one in stems if self._rank("verb", one) < _NEVER), "")
 
     def _strip_ending(self) -> str:
         """Return the singular of a noun that the lemmas miss."""
@@ -295,7 +308,8 @@ class _EnglishTagger:
         if self._form == "base":
             if right in _AFTER_VERB and not self._is_numbered():
                 return "verb"
-            if self._noun and (right == "num" or self._opens_subject()):
+            tells = low in self._grammar.words("things", "telling")
+            if self._noun and (right == "num" or tells or self._opens_subject()):
                 return "noun"
             takes = right in ("prep", "adv", "neg", "wh") or (
                 self._right is not None and self._right.is_capitalized
@@ -376,6 +390,8 @@ class _EnglishTagger:
             return "verb"
         if self._form in ("ing", "ed") and self._word.low != self._noun:
             verb = self._left == "prep" and not follows
+            is_participle = self._form == "ed" and self._rank("noun", self._word.low) == _NEVER
+            follows = follows or (is_participle and self._right is not None and not self._right_tag)
             return "verb" if verb else "adj" if follows or self._noun_rank == _NEVER else "noun"
         if self._form == "ing" and self._left == "prep" and self._right_tag in _AFTER_VERB:
             return "verb"
