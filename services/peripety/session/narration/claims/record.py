@@ -85,9 +85,24 @@ class TurnFacts:
         return {holder for holder in known if holder is not None}
 
     def places_of(self, entity: str) -> set[str]:
-        """Return the places of an entity before and after the turn; empty if one of them is unknown."""
+        """Return the places of an entity before and after the turn; empty if one of them is unknown.
+
+        An entity that an action of the turn met may have come to the player, whatever its place is.
+        """
+        if entity in self._met:
+            return set()
         places = [facts.places.get(entity) for facts in (self.before, self.after)]
         return {place for place in places if place is not None} if None not in places else set()
+
+    @property
+    def _met(self) -> set[str]:
+        """The entities that are values of the turn's actions, or made statements in it."""
+        accepted = [action for action in self.actions if action.accepted]
+        chosen = {value for action in accepted for value in action.params.values() if isinstance(value, str)}
+        statements = self.spec.get("statements") or {}
+        spoken = (change.path.removeprefix("state.statements.") for change in self.changes)
+        made = {statements[name]["by"] for name in spoken if name in statements}
+        return (made | (chosen & self.after.names.keys())) - {self.after.you}
 
     def is_alive(self, entity: str) -> bool | None:
         """Return True if an entity is alive in the whole turn, False if it is dead in it, else None."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from peripety.engine import Status
+from peripety.engine import Change, Status
 from peripety.session.events import (
     ActionResolved,
     DialogueSpoken,
@@ -120,6 +120,18 @@ def test_only_what_a_message_tells_of_its_ending_is_an_ending(prose: str, is_cla
     losses = [{"id": f"end_{at}", "when": {"<": [1, 0]}, "message": text} for at, text in enumerate(ENDINGS)]
     checker = ClaimChecker(replace(facts, spec={**facts.spec, "loss_conditions": losses}))
     assert [one.kind for one in checker.check(prose)] == ["ending"] * is_claim
+
+
+def test_who_makes_a_statement_in_a_turn_may_be_where_the_player_is() -> None:
+    facts = next(case.facts for case in cases("honest"))
+    statements = {"claim": {"by": "gamma", "text": "Never.", "true": True}}
+    prose, line = "Gamma sits down beside you.", {"entity_id": "gamma", "utterance": "Never."}
+    asked = replace(facts, spec={**facts.spec, "statements": statements})
+    assert [one.kind for one in ClaimChecker(asked).check(prose, [line])] == ["presence", "presence"]
+    made = Change("state.statements.claim", "set", None, "Never.", "action:open_gate")
+    assert ClaimChecker(replace(asked, changes=[*facts.changes, made])).check(prose, [line]) == []
+    call = ActionResolved("open_gate", {"who": "gamma"}, accepted=True, reasons=(), changes=(), log=())
+    assert ClaimChecker(replace(asked, actions=[*facts.actions, call])).check(prose, [line]) == []
 
 
 def test_a_verb_of_any_turn_in_a_description_is_no_deed() -> None:
