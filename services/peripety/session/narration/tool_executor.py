@@ -55,7 +55,10 @@ _MAX_VOICES = 4
 _QUESTION_CHARACTERS = 300
 _CUE_CHARACTERS = 300
 _MAX_ACTIONS = 16
-"""Maximum number of actions of a turn, including the player's."""
+"""Maximum number of actions of a turn, including the player's.
+
+A scenario with solutions is measured at one action in a turn, so words of its player lead to one.
+"""
 _ARGUMENTS_CHARACTERS = 16 * 1024
 _NAME_CHARACTERS = 64
 _MAX_LISTED_TOOLS = 24
@@ -312,8 +315,10 @@ class NarratorToolExecutor:
             raise _ToolCallRejectedError(
                 "the actions of this turn are complete, as they must come in one answer; narrate it",
             )
-        if len(board.action_results) >= _MAX_ACTIONS:
-            raise _ToolCallRejectedError(f"a turn may have at most {_MAX_ACTIONS} actions; narrate it")
+        if len(board.action_results) >= (1 if self._scene.rules.spec.get("solutions") else _MAX_ACTIONS):
+            raise _ToolCallRejectedError(
+                "the turn has no room for another action; narrate what is done so far"
+            )
         call = PlayerAction(action_id, given)
         try:
             # Tried on a fork: an action that is rejected, or after which the turn cannot end, must not be

@@ -122,6 +122,18 @@ async def test_a_turn_takes_no_more_than_sixteen_actions() -> None:
     assert events[-1].stats.refused_calls == 3
 
 
+async def test_words_lead_to_one_action_where_solutions_are_measured_at_one_in_a_turn() -> None:
+    steps = [{"action": "raise"}]
+    about = scene(spec_version="1.1", solutions=[{"id": "way", "steps": steps}])
+    events, gateway = await played(
+        calling(("action:raise", {}), ("action:give", {"n": 2})), outcome("Told."), about=about
+    )
+    assert [one.action_id for one in events if isinstance(one, ActionResolved)] == ["raise"]
+    (_, (refused, is_failed)) = results(gateway)
+    assert is_failed
+    assert "no room for another action" in refused["error"]
+
+
 async def test_an_action_after_which_the_turn_could_not_end_is_refused() -> None:
     grow = [action("grow", [{"op": "push", "path": "state.list", "value": ["x" * 60_000]}])]
     about = scene(actions=grow, state={"list": ["x" * 60_000] * 12, "b": 2})
