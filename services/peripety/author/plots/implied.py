@@ -37,6 +37,8 @@ _UNSURE = frozenset({"decide"})
 _SOCIAL = frozenset({"save", "win_over", "keep_together"})
 """Patterns about persons: a single sign is not enough without any."""
 _NEAR = 3
+_HABIT = re.compile(r"(?i)\b(?:each|every) ")
+"""Words before an act that an unknown person does again and again."""
 _NOTHING = r"(?!)"
 """Pattern without a match."""
 _PAIR, _SEVERAL = 2, 3
@@ -204,7 +206,7 @@ def _find_deed(reading: Reading, common: Mapping[str, Any]) -> str:
     """Return the rest of a clause whose subject is an unknown person; empty without one."""
     pattern = common["implied"].get("someone")
     found = re.search(pattern, reading.text, re.IGNORECASE) if pattern else None
-    if found is None:
+    if found is None or _HABIT.search(reading.text[: found.start()].rpartition(".")[2]):
         return ""
     deed = " ".join(found["deed"].split())
     if common["language"] == "en":

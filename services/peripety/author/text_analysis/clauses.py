@@ -759,10 +759,16 @@ class EnglishClauseReader(ClauseReader):
 
     def find_aims(self) -> list[Aim]:
         """Return all verbs that may be the goal, in order."""
-        aims = [*super().find_aims(), *self._find_choices()]
+        found = (aim for aim in super().find_aims() if not self._is_lone_gerund(aim.place))
+        aims = [*found, *self._find_choices()]
         if any(aim.trust >= _GERUND for aim in aims):
             return aims
         return [*aims, *self._find_title(), *self._find_duties()]
+
+    def _is_lone_gerund(self, place: int) -> bool:
+        """Return True for a gerund that is a whole sentence, which names a subject and no act."""
+        word, after = self._words[place], self._at(place + 1)
+        return word.first and word.low == _add_ing(word.lemma) and (after is None or after.tag == "end")
 
     def _trust_after_be(self, place: int) -> float:
         """Return the trust in an infinitive after "be": "you are to act", "all I want is to act"."""
@@ -1141,7 +1147,12 @@ class EnglishClauseReader(ClauseReader):
             place = self._skip_left(place - 1)
         if word is not None and word.low in self._relative:
             place = self._skip_left(place - 1)
-            return self._read_subject(place - (self._words[place].tag == "mark"))
+            found = self._read_subject(place - (self._words[place].tag == "mark"))
+            host = find_chunk_at(self._chunks, self._find_sentence(place))
+            is_led = found is not None and found.chunk is not None and _is_person(found.chunk)
+            is_apart = self._words[place].tag == "mark" and host is not None and _is_person(host)
+            # "An alpha, fresh out of the beta, who wants to act".
+            return self._to_subject(host) if is_apart and not is_led else found
         if word is None or word.tag == "mark":
             # After an apposition: "Alpha, a beta of gamma, must".
             opening = self._find_sentence(place) if place >= 0 else -1

@@ -51,6 +51,12 @@ _REPAIRED = frozenset(
 """Classes of things that can be in a bad state; the class of a thing may be that of another sense."""
 
 
+def _list_titles(chunk: Chunk) -> tuple[str, str]:
+    """Return the noun of a role without and with the nouns before it: "beta", "alpha beta"."""
+    head = chunk.head.lemma
+    return head, " ".join([*(word.low for word in chunk.nouns[:-1]), head])
+
+
 class ThingReader:
     """Choice of a part for each noun phrase of one text."""
 
@@ -388,7 +394,7 @@ class ThingReader:
         leaves = is_leaving or has_doubts(chunk, self._words, self._grammar, "leaving")
         owner = self._name_owner(chunk) if role and not name else ""
         person = Person(name, role, group, count, side, chunk.is_plural, wish, doubts, refusal, leaves, owner)
-        if self._role is not None and not name and self._role.nouns and role == self._role.head.lemma:
+        if self._role is not None and not name and self._role.nouns and role in _list_titles(self._role):
             return
         for place, other in enumerate(self.people):
             if (name and name == other.name) or (role and role == other.role and not (name and other.name)):

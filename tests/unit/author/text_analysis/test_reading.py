@@ -533,7 +533,7 @@ def is_goal_of_stranger(entry: Mapping[str, Any], reading: Reading) -> bool:
 
 @pytest.mark.parametrize(
     ("sealed", "stated", "implied", "patterns"),
-    [(False, 75, 2, 84), (True, 34, 2, 40)],
+    [(False, 75, 2, 86), (True, 34, 2, 40)],
     ids=["open", "sealed"],
 )
 def test_goals_of_texts_by_strangers_are_read(sealed: bool, stated: int, implied: int, patterns: int) -> None:
@@ -709,3 +709,29 @@ def test_who_suffers_an_act_is_not_against_the_player() -> None:
         person.side for person in read_text("The singer is being blackmailed. A clerk blackmails me.").people
     ]
     assert sides == ["", "against"]
+
+
+def test_a_gerund_alone_is_no_goal() -> None:
+    assert read_text("Curling. The last round.").goal is None
+
+
+def test_what_someone_does_again_and_again_is_no_riddle() -> None:
+    text = "Each spring someone from the valley climbs to the beta."
+    assert read_as_author(text).goal is None
+    found = read_as_author("Someone has taken the beta.").goal
+    assert found is not None
+    assert found.text == "find out who has taken the beta"
+
+
+@pytest.mark.parametrize(
+    ("text", "role"),
+    [
+        ("The player assumes the office of night clerk. The night clerk has one rule.", "night clerk"),
+        ("Please may I be a clerk who is afraid of dogs.", "clerk"),
+        ("A clerk, newly out of work, who wants nothing except to get the ring back.", "clerk"),
+    ],
+)
+def test_a_role_is_named_by_an_office_and_is_no_other_person(text: str, role: str) -> None:
+    reading = read_text(text)
+    assert reading.role is not None
+    assert (reading.role.role, reading.people) == (role, ())
