@@ -17,6 +17,7 @@ from peripety.author.plots.noun_phrases import NounPhrase, build_phrase, person_
 from peripety.author.plots.phrases import fill_phrase, join_list
 from peripety.author.plots.slots import choose_supply
 from peripety.author.text_analysis.phrases import Goal, Phrase
+from peripety.author.text_analysis.reading import READ_LIMIT
 from peripety.author.text_analysis.sides import ABSENT, AGAINST
 from peripety.author.text_analysis.tagging import tag_words
 from peripety.author.text_analysis.words import load_grammars
@@ -229,14 +230,15 @@ def _find_guest(reading: Reading) -> NounPhrase | None:
     if grammar is None:
         return None
     coming = grammar.words("times", "coming")
-    words = tag_words(reading.text, grammar)
+    words = tag_words(reading.text[:READ_LIMIT], grammar)
     for person in reading.people:
         is_due = person.side != ABSENT or not is_own(person, reading)
         # One of the player who comes back is not a guest.
         if is_due and _is_subject((person.name or person.role).split()[-1], coming, words):
             return phrase_of(person, reading.language)
     starting = grammar.words("times", "starting") if reading.deadline is not None else frozenset[str]()
-    found = (one for one in reading.others if _is_subject(one.head, starting, words))
+    others = {one.head: one for one in reversed(reading.others)}
+    found = (one for head, one in reversed(others.items()) if _is_subject(head, starting, words))
     return next((phrase for one in found if (phrase := build_phrase(one, reading.language))), None)
 
 
@@ -255,6 +257,8 @@ def _find_event(reading: Reading) -> Phrase | None:
 
 def _is_subject(noun: str, verbs: frozenset[str], words: Sequence[Word]) -> bool:
     """Return True if one of some verbs follows a noun."""
+    if not verbs:
+        return False
     for place, word in enumerate(words):
         after = [*takewhile(lambda one: one.tag not in ("end", "mark"), words[place + 1 : place + 2 + _NEAR])]
         if any(one.tag in ("prep", "to") and then.tag == "verb" for one, then in pairwise(after)):

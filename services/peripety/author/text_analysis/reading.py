@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PATTERNS", "Amount", "Deadline", "Goal", "Person", "Phrase", "Reading", "read_text"]
 
-_READ_LIMIT = 12_000
+READ_LIMIT = 12_000
+"""Number of characters of a text that are read."""
 _LEAST = 2.0
 """The score below which a pattern is not chosen."""
 _MARGIN = 0.25
@@ -110,7 +111,7 @@ class Reading:
 
 def read_text(text: str) -> Reading:
     """Return the meaning of a text, by the grammar of its language; plain for a language without one."""
-    visible = _TITLE_STOP.sub(r"\1", clean_text(text[:_READ_LIMIT]))
+    visible = _TITLE_STOP.sub(r"\1", clean_text(text[:READ_LIMIT]))
     language = find_language(visible)
     grammar = load_grammars().get(language)
     if grammar is None or not visible.strip():
