@@ -95,7 +95,9 @@ def test_the_sample_that_loses_its_connection_gets_each_event_once(scripted_serv
 
 def run_sample(name: str, server: ServerProcess) -> str:
     sample = MODULE / "samples" / f"{name}.java"
-    return run("java", "-cp", CLASSES, sample, folder=SAMPLES, PERIPETY_ADDRESS=server.address)
+    # `mvn verify` of another process replaces the classes.
+    with build_lock("java"):
+        return run("java", "-cp", CLASSES, sample, folder=SAMPLES, PERIPETY_ADDRESS=server.address)
 
 
 def test_every_sample_is_short_and_tested() -> None:
