@@ -526,17 +526,8 @@ def _require(meaning: ClauseMeaning, statement: Derivation) -> ClauseMeaning:
 
 def _read_inverted(statement: Derivation, before: ClauseMeaning | None) -> ClauseMeaning:
     """Read "under no circumstances may items be read" and "in no case shall the assistant read items"."""
-    if not statement.has("BE"):
-        return _read_banned(statement, before)
-    groups, is_negative, is_only = read_objects(first_part(statement, "np"), before)
-    if is_negative or is_only:
-        raise NotFollowedError(join_text(statement.tokens))
-    crossed = tuple(
-        replace(group, tokens=(*verb.tokens, *group.tokens))
-        for group in groups
-        for verb in items_of(first_part(statement, "phrase"))
-    )
-    return _apply_posts(ClauseMeaning(Effect.FORBID, crossed, subjects=groups), statement, None)
+    read = _read_passive_not if statement.has("BE") else _read_banned
+    return read(statement, before)
 
 
 def _read_unlisted(statement: Derivation, _before: ClauseMeaning | None) -> ClauseMeaning:
