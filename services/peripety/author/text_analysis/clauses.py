@@ -738,7 +738,7 @@ class ClauseReader:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """Subject of a duty: its places, and its phrase; None for "nobody"."""
+    """Subject of a duty: its places, and its phrase; None for an indefinite pronoun."""
 
     start: int
     end: int
