@@ -40,6 +40,12 @@ _HAD = {
     "zh": r"(?:\u5e26\u7740|\u6709)\u4e00",
 }
 """Words before a person whom the player has."""
+_SIDING = {
+    "en": r"\b(?:on (?:my|our|your) side|with (?:me|us|you)|helps? (?:me|us|you)|stands? by (?:me|us|you))\b",
+    "es": r"\b(?:(?:me|nos|te) ayudan?|conmigo|contigo|de (?:mi|tu|nuestro) lado)\b",
+    "de": r"\b(?:(?:hilft|helfen) (?:mir|uns|dir)|auf (?:meiner|unserer|deiner) Seite)\b",
+}
+"""Words after a person who is on the side of the player."""
 _MANY = {
     "en": re.compile(r"(?i)\b(?:we|our)\b"),
     "es": re.compile(r"(?i)\bnuestr[oa]s?\b|\b(?:somos|tenemos|debemos|queremos)\b"),
@@ -72,7 +78,8 @@ class _Casting:
 
     def __init__(self, reading: Reading, texts: Mapping[str, Any], *, quotes: bool) -> None:
         self._reading, self._texts = reading, texts
-        goal = reading.goal.object if reading.goal else None
+        stopped = reading.goal.stopped if reading.goal else None
+        goal = stopped or (reading.goal.object if reading.goal else None)
         # A pronoun means a thing. Only an organisation with its name can be won over.
         is_named = goal is not None and reading.goal is not None and goal.head in reading.goal.text
         is_asked = is_named and any(part.get("is_anyone") for part in texts["people"].values())
@@ -80,7 +87,10 @@ class _Casting:
             one
             for one in (goal, *reading.dangers)
             # The object of winning over is a person, whatever the first sense of the noun.
-            if one and (one.sense in PERSONAL or (is_asked and one is goal and one.sense in _HOUSES))
+            if one
+            and (
+                one.sense in PERSONAL or one is stopped or (is_asked and one is goal and one.sense in _HOUSES)
+            )
         ]
         self._quotes = quotes
         self._aimed = next((found for one in aims if (found := self._find_aim(one))), None)
@@ -156,6 +166,7 @@ class _Casting:
                     or not part.get("is_own")
                     or person.doubts
                     or is_own(person, self._reading)
+                    or _is_siding(person, self._reading)
                 )
                 if phrase is not None and is_fit:
                     row.remove(person)
@@ -227,6 +238,12 @@ def own_phrase(person: Person, reading: Reading, common: Mapping[str, Any]) -> N
     if phrase is None or person.name or not line or not is_own(person, reading):
         return phrase
     return replace(phrase, bare=fill_phrase(line, {"one": phrase}) or phrase.bare, is_name=True)
+
+
+def _is_siding(person: Person, reading: Reading) -> bool:
+    """Return True if a person is on the side of the player by the words after it."""
+    siding, noun = _SIDING.get(reading.language), (person.name or person.role).split(" ")[-1]
+    return siding is not None and bool(re.search(rf"\b{re.escape(noun)}\b[^.;!?]*{siding}", reading.text))
 
 
 def is_same(person: Person, words: str) -> bool:

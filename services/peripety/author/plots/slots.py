@@ -26,6 +26,7 @@ from peripety.author.plots.noun_phrases import (
 )
 from peripety.author.plots.particulars import fill_sides, find_situation, list_wishes
 from peripety.author.plots.phrases import Slots, fill_phrase
+from peripety.author.text_analysis.clauses import add_ing
 from peripety.author.text_analysis.languages import clean_text
 from peripety.author.text_analysis.sides import AGAINST
 from peripety.author.text_analysis.tagging import tag_words
@@ -52,6 +53,8 @@ _OWN_OBJECT = re.compile(
     r"^(\w+(?: \w+)?) you\b(?: all| both)?"
     r"(?=$| (?:alive|safe|together|home|out|through|to|across|over|off|away|back|going|fed|warm))"
 )
+_POINTING = re.compile(r"(?:stop|prevent|block|avert|avoid) (?:it|this|that|them|him|her)")
+"""Goals that only point at what is to be prevented."""
 _LONGEST_TEXT = 700
 _SHORTEST_TITLE = 6
 _BARE_GOAL = 2
@@ -457,7 +460,7 @@ def _goal_text(reading: Reading, common: Mapping[str, Any], *, quotes: bool) -> 
     goal = reading.goal
     if goal is None or not goal.text:
         return ""
-    text = _shorten_goal(goal.text)
+    text = _shorten_goal(_name_prevented(goal, reading, common) or goal.text)
     if quotes:
         return f"\u201c{text}\u201d"
     language = common["language"]
@@ -485,6 +488,18 @@ def _goal_text(reading: Reading, common: Mapping[str, Any], *, quotes: bool) -> 
     if language == "de" and _starts_with_noun(turned):
         return turned
     return turned[:1].lower() + turned[1:]
+
+
+def _name_prevented(goal: Goal, reading: Reading, common: Mapping[str, Any]) -> str:
+    """Return "keep them from it" in words of the text for a goal such as "prevent it"; empty for another."""
+    if not _POINTING.fullmatch(goal.text) or reading.language != "en":
+        return ""
+    told = ((own_phrase(one, reading, common), one.wish) for one in reading.people if one.side == AGAINST)
+    who, wish = next(((who, wish) for who, wish in told if who and wish), (None, ""))
+    if who is None:
+        return ""
+    verb, _, rest = wish.partition(" ")
+    return f"keep {who.definite} from {add_ing(verb)} {rest}".strip()
 
 
 def find_variants(reading: Reading, texts: Mapping[str, Any]) -> Iterator[str]:

@@ -59,6 +59,7 @@ class Aim:
         tail: the lemmas after the verb, to the end of its clause.
         verb: the lemma of the verb; empty for what must not happen.
         usual: the pattern if no verb shows one.
+        prevents: True if an act of persons or a planned event is to be prevented.
     """
 
     place: int
@@ -68,6 +69,7 @@ class Aim:
     tail: tuple[str, ...]
     verb: str = ""
     usual: str = ""
+    prevents: bool = False
 
 
 def _find_base(verb: Word) -> str:
@@ -77,7 +79,7 @@ def _find_base(verb: Word) -> str:
     return text if has_pronoun else verb.lemma
 
 
-def _add_ing(verb: str) -> str:
+def add_ing(verb: str) -> str:
     """Return the English gerund of a verb."""
     if verb.endswith("ie"):
         return f"{verb[:-2]}ying"
@@ -580,6 +582,27 @@ class ClauseReader:
             phrase = _without_gerund(phrase)
         return Aim(place, end, trust, Goal(word.lemma, phrase, text, particle), tail, word.lemma)
 
+    def add_prevented(self, aim: Aim) -> Aim:
+        """Return a goal with what its verb prevents: a planned event, or an act of a person after it."""
+        goals, goal = self._grammar.words, aim.goal
+        if goal.verb not in goals("goals", "preventing"):
+            return aim
+        if goal.object is not None and goal.object.head in goals("goals", "planned"):
+            return replace(aim, prevents=True)
+        verbs = (at for at in range(aim.place, aim.end) if self._words[at].lemma == goal.verb)
+        place = next(verbs, aim.place)
+        chunk = next((one for one in self._chunks if one.start > place), None)
+        if chunk is None or self._find_sentence(chunk.start) != self._find_sentence(place):
+            return aim
+        if not chunk.is_first_class("person", "group"):
+            return aim
+        goal = replace(goal, stopped=chunk.to_phrase())
+        if self._grammar.verbs_last and place + 1 == aim.end:
+            # The act is in a clause of its own: "verhindern, dass ...".
+            end = next((at for at in range(place, len(self._words)) if self._words[at].tag == "end"), aim.end)
+            goal = replace(goal, text=f"{goal.text}, {self._write_as_is(place + 2, end)}")
+        return replace(aim, goal=goal, prevents=True)
+
     def _find_moved(self, place: int) -> int:
         """Return the place of the object that is before its verb, with its mark; that of the verb without."""
         moved = self._grammar.words("goals", "moved")
@@ -768,7 +791,7 @@ class EnglishClauseReader(ClauseReader):
     def _is_lone_gerund(self, place: int) -> bool:
         """Return True for a gerund that is a whole sentence, which names a subject and no act."""
         word, after = self._words[place], self._at(place + 1)
-        return word.first and word.low == _add_ing(word.lemma) and (after is None or after.tag == "end")
+        return word.first and word.low == add_ing(word.lemma) and (after is None or after.tag == "end")
 
     def _trust_after_be(self, place: int) -> float:
         """Return the trust in an infinitive after "be": "you are to act", "all I want is to act"."""
@@ -866,7 +889,7 @@ class EnglishClauseReader(ClauseReader):
         word = self._at(chunk.end)
         others = self._grammar.words("people", "others")
         is_actor = _is_person(chunk) and not self._has_player and chunk.head.lemma not in others
-        if not is_actor or word is None or word.tag != "verb" or word.low != _add_ing(word.lemma):
+        if not is_actor or word is None or word.tag != "verb" or word.low != add_ing(word.lemma):
             return
         if not chunk.is_plural and self.role is None:
             self.set_role(chunk)
@@ -961,7 +984,7 @@ class EnglishClauseReader(ClauseReader):
             return place + 3, _DOING
         if after.tag == "to" and then[:1] == ["verb"]:
             return place + 2, _DOING
-        is_doing = after.tag == "verb" and after.low == _add_ing(after.lemma)
+        is_doing = after.tag == "verb" and after.low == add_ing(after.lemma)
         is_goal = after.lemma in self._grammar.goal_verbs | self._grammar.words("goals", "seeking")
         return (place + 1, _DOING) if is_doing and is_goal else None
 
@@ -1002,9 +1025,10 @@ class EnglishClauseReader(ClauseReader):
         is_wish = word.lemma == "want" and at > chunk.end
         if is_refused and (is_wish or (word.lemma == "let" and at == chunk.end)):
             told = self._write_subject(chunk.start, chunk.end)
-            text = f"keep {told} from {_add_ing(act.lemma)} {rest}".strip()
+            text = f"keep {told} from {add_ing(act.lemma)} {rest}".strip()
             verb, tail = self._tell_prevented(chunk, act, tail)
-            yield Aim(at, end, _OF_OTHERS, Goal("keep", None, text), tail, verb, "hold_out")
+            aim = Aim(at, end, _OF_OTHERS, Goal("keep", None, text), tail, verb, "hold_out")
+            yield self._mark_stopped(aim, chunk, at)
 
     def _tell_prevented(self, chunk: Chunk, act: Word, tail: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Return the verb and the tail of an act that the player prevents; nothing for a thing."""
@@ -1114,7 +1138,77 @@ class EnglishClauseReader(ClauseReader):
 
     def _build_aim(self, place: int, trust: float) -> Aim:
         aim = super()._build_aim(place, trust)
-        return replace(aim, tail=self._cut_tail(aim.tail))
+        return self._mark_prevention(replace(aim, tail=self._cut_tail(aim.tail)))
+
+    def _mark_prevention(self, aim: Aim) -> Aim:
+        """Return a goal with what its verb prevents: an act of persons, "stop them from it", or an event."""
+        goals, verb = self._grammar.words, aim.goal.verb
+        halts = verb in goals("goals", "halting")
+        if halts and aim.goal.object is not None and aim.goal.object.head in goals("goals", "planned"):
+            return replace(aim, prevents=True)
+        start = aim.place + 1
+        is_sure = verb == "make" and start < aim.end and self._words[start].low == "sure"
+        if is_sure:
+            start += 2 if self._words[start + 1].low == "that" else 1
+        if not (is_sure or halts or verb in goals("goals", "preventing")) or start >= aim.end:
+            return aim
+        chunk = find_chunk_at(self._chunks, start)
+        if self._words[start].tag == "pron":
+            chunk = Chunk(start, start + 1)
+        if chunk is None or not aim.place < chunk.start <= start:
+            return aim
+        at = chunk.end if chunk.of is None else chunk.of.end
+        if is_sure:
+            tags = [word.tag for word in self._words[at : at + 3]]
+            is_negative = tags[1:] == ["neg", "verb"]
+            return self._mark_stopped(aim, chunk, at + 2) if is_negative else aim
+        then = self._at(at) if at < aim.end else None
+        at += then is not None and then.low in goals("things", "off")
+        act = self._at(at) if at < aim.end else None
+        if act is not None and act.low.endswith("ing"):
+            return self._mark_stopped(aim, chunk, at)
+        is_whole = halts and verb in goals("goals", "preventing") and (then is None or then.tag != "verb")
+        return self._mark_stopped(aim, chunk, None) if is_whole else aim
+
+    def _mark_stopped(self, aim: Aim, chunk: Chunk, place: int | None) -> Aim:
+        """Return a goal with whom it prevents from an act, if this is a person, a group or an animal.
+
+        Args:
+            aim: the goal.
+            chunk: the phrase of whom the goal is about.
+            place: the place of the verb of the act; None if the goal does not name it.
+        """
+        goals = self._grammar.words
+        if chunk.nouns and chunk.head.lemma in goals("goals", "planned"):
+            return replace(aim, prevents=True)
+        told = chunk if chunk.nouns or chunk.names else self._resolve(self._words[chunk.start], chunk.start)
+        if place is not None and self._words[place].tag == "be":
+            # "It must not be seen by them".
+            by = next((at for at in range(place, aim.end) if self._words[at].low == "by"), aim.end)
+            told = find_chunk_at(self._chunks, by + 1)
+        elif place is not None and self._is_suffered(place):
+            return aim
+        if told is None:
+            is_person = self._words[chunk.start].low in ("him", "her", "them")
+            return replace(aim, prevents=is_person)
+        target = aim.goal.object
+        if target is None and place is not None:
+            found = self._find_object(place, aim.end, "")
+            target = None if found is None else found.to_phrase()
+        is_actor = told.is_first_class("person", "group", "animal") if told.nouns else bool(told.names)
+        acts_on = target is not None and target.head != told.head.lemma
+        if not is_actor and not (acts_on and told.has_class("person", "group")):
+            return aim
+        return replace(aim, goal=replace(aim.goal, object=target, stopped=told.to_phrase()), prevents=True)
+
+    def _is_suffered(self, place: int) -> bool:
+        """Return True for a verb of what happens to a person, such as "die" or "get hurt"."""
+        goals, verb, then = self._grammar.words, self._words[place], self._at(place + 1)
+        if verb.lemma in goals("goals", "suffered"):
+            return True
+        is_state = then is not None and (then.tag == "adj" or then.low in goals("goals", "states"))
+        is_done = then is not None and then.tag == "verb" and then.low != then.lemma
+        return verb.lemma in goals("goals", "turning") and (is_state or is_done)
 
     def _find_act(self, place: int) -> int:
         """Return the place of the verb after a phrase, behind "to" where there is one before punctuation."""
@@ -1243,7 +1337,7 @@ class EnglishClauseReader(ClauseReader):
             act = "is" if word.tag == "be" else _add_s(word.lemma)
             verb, text = "make", f"make sure that {told} {act} {rest}"
         elif is_negative:
-            text = f"keep {told} from {_add_ing(word.lemma)} {rest}"
+            text = f"keep {told} from {add_ing(word.lemma)} {rest}"
         else:
             verb, rest, usual = self._split_duty(place, end)
             text = f"{verb} {told} {rest}"
@@ -1253,9 +1347,11 @@ class EnglishClauseReader(ClauseReader):
             target = self._find_object(place, end, "")
         goal = Goal(verb, None if target is None else target.to_phrase(), text.strip(" ,"))
         tail, act = self._list_tail(place + 1, end), word.lemma if is_acting else ""
-        if is_negative and chunk is not None:
-            act, tail = self._tell_prevented(chunk, word, tail)
-        return Aim(place, end, trust, goal, tail, act, usual)
+        aim = Aim(place, end, trust, goal, tail, act, usual)
+        if not is_negative or chunk is None or is_none:
+            return aim
+        act, tail = self._tell_prevented(chunk, word, tail)
+        return self._mark_stopped(replace(aim, tail=tail, verb=act), chunk, place)
 
     def _build_pursuit(self, place: int, trust: float) -> Aim:
         """Return what the player does or must do as a goal; who looks for something wants to find it."""

@@ -92,6 +92,7 @@ class Goal:
         text: the verb phrase, as an infinitive without "to". The player is in the second person.
         particle: the word that belongs to the verb, such as "out" in "hold out"; empty without one.
         is_implied: True if it follows from the situation, without words of the text.
+        stopped: the person, group or animal whose act is to be prevented; None without one.
     """
 
     verb: str
@@ -99,6 +100,7 @@ class Goal:
     text: str
     particle: str = ""
     is_implied: bool = False
+    stopped: Phrase | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ _SHORTEST_STEM = 4
 _TITLE_STOP = re.compile(r"\b(Mr|Mrs|Ms|Dr|St|Prof)\.(?= )")
 _OPPOSED = ("take", "stop")
 """Patterns whose goal is about a thing of an opponent."""
-_DEFENDED = ("hold_out", "make_ready", "outdo")
+_DEFENDED = ("hold_out", "make_ready", "outdo", "prevent")
 """Patterns in which who ends a thing of the player is an opponent."""
 _TANGIBLE = ("artifact", "possession", "location", "object", "animal", "substance", "food", "plant", "")
 _KEPT = ("artifact", "possession", "location", "group", "plant", "object", "communication")
@@ -56,6 +56,7 @@ PATTERNS = (
     "make_ready",
     "decide",
     "stop",
+    "prevent",
 )
 """Ids of the dramatic patterns, each named by what the player has to do."""
 
@@ -168,6 +169,8 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
     main = _choose_aim(aims, grammar, tuned=bool(difficulty))
     if main is not None and grammar.code == "en" and _only_tells(main, grammar):
         main = None
+    if main is not None and grammar.code != "en":
+        main = clauses.add_prevented(main)
     timed = find_deadline(words, grammar)
     deadline, *span = timed or (None, -1, -1)
     things = ThingReader(
@@ -182,7 +185,8 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
     pattern = _choose_pattern(scores) or _find_way(main, grammar) or (main.usual if main else "")
     target = main.goal.object if main else None
     if main is not None and target is not None:
-        counters = any(_matches(row, main.goal.verb, main.tail) for row in grammar.rows("goals")["counters"])
+        rows = () if main.prevents else grammar.rows("goals")["counters"]
+        counters = any(_matches(row, main.goal.verb, main.tail) for row in rows)
         is_opposed = (pattern in _OPPOSED or counters or not pattern) and things.oppose_owners(
             target.head, (main.place, main.end), is_taken=pattern == "take"
         )
@@ -192,6 +196,8 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
             scores = {pattern: main.trust, **scores}
     if main is not None and (pattern in _DEFENDED or main.goal.verb in grammar.words("goals", "saving")):
         things.oppose_enders((main.place, main.end))
+    if main is not None and main.goal.stopped is not None and pattern == "prevent":
+        things.oppose_person(main.goal.stopped)
     if main is not None and pattern == "take":
         things.oppose_sources((main.place, main.end))
         if target is not None:
@@ -299,6 +305,8 @@ def _score_patterns(
     if any(word.first and word.low in asks for word in words):
         scores["find_out"] = scores.get("find_out", 0.0) + 2 * _CUE
     _favour_object(scores, main, words, grammar)
+    if main is not None and main.prevents:
+        _favour_prevention(scores, main)
     alone = main is None or not _find_best_match(main, grammar)
     texts = [f"{gap}{gap.join(row)}{gap}" for row in (lemmas, lows)]
     for pattern, rows in grammar.rows("cues").items():
@@ -349,6 +357,16 @@ def _favour_object(
         favoured = "take" if main.goal.object.sense in _TANGIBLE else "win_over"
         if scores.get(favoured):
             scores[favoured] += _CUE
+
+
+def _favour_prevention(scores: dict[str, float], main: Aim) -> None:
+    """Read a goal that prevents an act as one of its own, and not as holding out or as ending a thing."""
+    stopped, target = main.goal.stopped, main.goal.object
+    best = max(scores.pop("hold_out", 0.0), scores.pop("stop", 0.0), main.trust)
+    if stopped is not None and stopped.belongs != "player" and target and target.head != stopped.head:
+        # "Keep them from leaving" is about the persons, "keep them from killing the alpha" about the act.
+        scores.pop("keep_together", None)
+    scores["prevent"] = best + _CUE
 
 
 def _favour_got(scores: dict[str, float], main: Aim, words: Sequence[Word], grammar: Grammar) -> None:

@@ -22,6 +22,7 @@ from peripety.author.text_analysis.sides import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from peripety.author.text_analysis.phrases import Phrase
     from peripety.author.text_analysis.words import Grammar, Word
 
 _THING = (
@@ -464,6 +465,19 @@ class ThingReader:
         for place, person in enumerate(self.people):
             words = person.wish.casefold().split()
             if not person.side and not ending.isdisjoint(words) and not things.isdisjoint(words):
+                self.people[place] = replace(person, side=AGAINST)
+
+    def oppose_person(self, stopped: Phrase) -> None:
+        """Put a person whose act a goal prevents against the player, unless it is one of the player.
+
+        Args:
+            stopped: the phrase of the person.
+        """
+        words = stopped.text.casefold().split()
+        for place, person in enumerate(self.people):
+            role = person.role.casefold().split(" ")[-1]
+            is_named = person.name == stopped.text if person.name else role in (stopped.head, *words)
+            if not person.side and is_named and stopped.belongs != "player":
                 self.people[place] = replace(person, side=AGAINST)
 
     def oppose_takers(self, head: str) -> None:

@@ -524,6 +524,16 @@ def stems(text: str) -> list[str]:
     return [word[:5] for word in re.findall(r"\w+", text.casefold()) if word not in FUNCTION_WORDS.split()]
 
 
+def is_pattern_of_stranger(entry: Mapping[str, Any], reading: Reading) -> bool:
+    """Return True if the pattern is an answer; "stop" is that for ending a thing and for preventing an act.
+
+    The answers are older than `prevent`, and are not changed.
+    """
+    return reading.pattern in entry["pattern"] or (
+        reading.pattern == "prevent" and "stop" in entry["pattern"]
+    )
+
+
 def is_goal_of_stranger(entry: Mapping[str, Any], reading: Reading) -> bool:
     """Return True if the goal has at least half of the words of the answer."""
     wanted = stems(entry["goal"])
@@ -533,14 +543,14 @@ def is_goal_of_stranger(entry: Mapping[str, Any], reading: Reading) -> bool:
 
 @pytest.mark.parametrize(
     ("sealed", "stated", "implied", "patterns"),
-    [(False, 75, 2, 86), (True, 34, 2, 40)],
+    [(False, 75, 2, 91), (True, 34, 2, 41)],
     ids=["open", "sealed"],
 )
 def test_goals_of_texts_by_strangers_are_read(sealed: bool, stated: int, implied: int, patterns: int) -> None:
     texts = [entry for entry in STRANGERS if entry["sealed"] is sealed]
     readings = [read_as_author(entry["text"]) for entry in texts]
     pairs = [*zip(texts, readings, strict=True)]
-    known = sum(one.pattern in entry["pattern"] for entry, one in pairs)
+    known = sum(is_pattern_of_stranger(*pair) for pair in pairs)
     sys.stdout.write(f"by strangers: patterns {known} of {len(texts)}")
     for is_stated, least in ((True, stated), (False, implied)):
         rights = [is_goal_of_stranger(*pair) for pair in pairs if pair[0]["is_stated"] is is_stated]
@@ -548,6 +558,41 @@ def test_goals_of_texts_by_strangers_are_read(sealed: bool, stated: int, implied
         assert sum(rights) >= least
     sys.stdout.write("\n")
     assert known >= patterns
+
+
+@pytest.mark.parametrize(
+    ("text", "stopped"),
+    [
+        ("Stop the committee from closing the alpha.", "committee"),
+        ("My brother must not find out that I sold his beta.", "brother"),
+        ("Don't let the neighbours see the alpha.", "neighbour"),
+        ("Make sure that the manager does not sell the beta.", "manager"),
+        ("I have to keep the new owners from closing the alpha.", "new owner"),
+        ("The alpha must not be seen by the neighbours.", "neighbour"),
+        ("Stop the vote before Friday!", None),
+        ("Tengo que impedir que el vecino venda la alfa.", "vecino"),
+        ("Ich muss verhindern, dass der Nachbar das Beta verkauft.", "Nachbar"),
+        ("\u963b\u6b62\u5e02\u957f\u5356\u6389\u516c\u56ed\u3002", "\u5e02\u957f"),
+    ],
+)
+def test_an_act_of_a_person_or_a_planned_event_is_prevented(text: str, stopped: str | None) -> None:
+    reading = read_as_author(text) if text.isascii() else read_text(text)
+    assert reading.goal is not None
+    assert (reading.pattern, reading.goal.stopped and reading.goal.stopped.text) == ("prevent", stopped)
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [
+        ("The alpha must not go out before dawn.", "hold_out"),
+        ("Keep the beta from failing until dawn.", "hold_out"),
+        ("My brother must not drown.", "hold_out"),
+        ("Stop the flood.", "hold_out"),
+        ("Keep my sister from leaving.", "keep_together"),
+    ],
+)
+def test_what_is_no_act_is_not_prevented(text: str, pattern: str) -> None:
+    assert read_as_author(text).pattern == pattern
 
 
 def test_a_wish_of_an_opponent_is_no_goal() -> None:
