@@ -362,6 +362,9 @@ def _favour_object(
 def _favour_prevention(scores: dict[str, float], main: Aim) -> None:
     """Read a goal that prevents an act as one of its own, and not as holding out or as ending a thing."""
     stopped, target = main.goal.stopped, main.goal.object
+    if stopped is not None and stopped.belongs == "player" and scores.get("keep_together", 0.0) > main.trust:
+        # "Stop my sister from leaving" is about her.
+        return
     best = max(scores.pop("hold_out", 0.0), scores.pop("stop", 0.0), main.trust)
     if stopped is not None and stopped.belongs != "player" and target and target.head != stopped.head:
         # "Keep them from leaving" is about the persons, "keep them from killing the alpha" about the act.

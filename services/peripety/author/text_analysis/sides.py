@@ -58,6 +58,9 @@ def find_side(chunk: Chunk, words: Sequence[Word], grammar: Grammar) -> str:
             place = row.index(_PERSON)
             if (is_leaving if side == AGAINST else is_thought) and row[place + 1 :]:
                 continue
+            if chunk.belongs == "player" and [*row[place + 1 :]] == ["from"]:
+                # "Stop my brother from leaving" is not about a foe.
+                continue
             if side == AGAINST and "be" not in row and suffered.intersection(row[place + 1 :]):
                 continue
             if _ends_with(before, row[:place], lead) and _contains(after, row[place + 1 :]):

@@ -589,6 +589,7 @@ def test_an_act_of_a_person_or_a_planned_event_is_prevented(text: str, stopped: 
         ("My brother must not drown.", "hold_out"),
         ("Stop the flood.", "hold_out"),
         ("Keep my sister from leaving.", "keep_together"),
+        ("Stop my sister from leaving.", "keep_together"),
     ],
 )
 def test_what_is_no_act_is_not_prevented(text: str, pattern: str) -> None:
