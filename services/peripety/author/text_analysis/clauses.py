@@ -42,6 +42,8 @@ _PREDICATES = ("verb", "be", "have", "modal")
 _NEAR = 4
 _ASKING = ("verb", "be", "have", "modal", "noun", "name", "det", "poss", "adj")
 """Tags of a word that continues a question after "who" or "which"."""
+_TASK = 2
+"""The first place of a noun after "is my"."""
 _PARTICLE = 2
 """Number of words of a verb with a particle."""
 _NO_ROLE = ("time", "attribute", "state", "feeling", "quantity", "location", "motive", "relation")
@@ -230,7 +232,7 @@ class ClauseReader:
         aims: list[Aim] = []
         for place, word in enumerate(self._words):
             dull = word.lemma in self._grammar.words("goals", "dull") and not (
-                self._asks(place) or self._has_particle(place)
+                self._asks(place) or self._has_particle(place) or self._places(place)
             )
             if word.tag != "verb" or dull:
                 continue
@@ -274,6 +276,12 @@ class ClauseReader:
         rows = (*self._grammar.rows("patterns").values(), self._grammar.rows("goals").get("counters", ()))
         pair = (self._words[place].lemma, after.low)
         return any(row[:2] == pair for each in rows for row in each)
+
+    def _places(self, place: int) -> bool:
+        """Return True for a verb of placing with a pronoun as its object: "put it there"."""
+        after = self._at(place + 1)
+        is_placing = self._words[place].lemma in self._grammar.words("goals", "placing")
+        return is_placing and after is not None and after.tag == "pron"
 
     def _asks(self, place: int) -> bool:
         """Return True if a question is the object of a verb: "know who ..."."""
@@ -793,22 +801,76 @@ class EnglishClauseReader(ClauseReader):
         word, after = self._words[place], self._at(place + 1)
         return word.first and word.low == add_ing(word.lemma) and (after is None or after.tag == "end")
 
+    def _trust_after(self, before: Word, left: int, place: int, aims: Sequence[Aim]) -> float:
+        """Return the trust in a verb by the word before it, also after "had better"."""
+        had = self._at(left - 1)
+        if before.low == "better" and had is not None and had.low in ("had", "'d"):
+            return _DUTY if self._is_player(left - 2) else 0
+        return super()._trust_after(before, left, place, aims)
+
     def _trust_after_be(self, place: int) -> float:
         """Return the trust in an infinitive after "be": "you are to act", "all I want is to act"."""
         before = self._at(self._skip_left(place - 1))
-        is_wish = before is not None and before.lemma in self._grammar.words("goals", "wishing") | {"need"}
+        is_wish = before is not None and before.lemma in self._grammar.words("goals", "wishing") | {
+            "need",
+            "matter",
+        }
+        if before is not None and before.low == "it":
+            # "Whose aim it is to act".
+            noun = self._at(place - 2)
+            is_wish = noun is not None and noun.lemma in self._grammar.words("goals", "purpose")
         return _DUTY if before is not None and (before.tag == "player" or is_wish) else 0
 
+    def _trust_infinitive(self, to: int) -> float:
+        """Return the trust in an infinitive, also for tasks and wishes in other words."""
+        left = self._skip_left(to - 1)
+        word = self._at(left)
+        if word is None:
+            return super()._trust_infinitive(to)
+        before = self._at(left - 1)
+        is_led = before is not None and (
+            self._is_own_task(left)
+            # "Forty minutes in which to act".
+            or (word.low == "which" and before.tag == "prep")
+            # "I would like to act", "I would give anything to act".
+            or (word.low == "like" and before.tag == "modal" and self._is_player(left - 2))
+            or (word.low == "anything" and before.lemma == "give" and self._is_player(left - 2))
+            # "They have asked me to act".
+            or (word.tag == "player" and before.lemma in self._grammar.words("goals", "charging"))
+        )
+        return _DUTY if is_led or self._is_left_to_first(left) else super()._trust_infinitive(to)
+
+    def _is_own_task(self, place: int) -> bool:
+        """Return True for a task of the player at a place: "it is my job to"."""
+        before = self._at(place - 1)
+        if before is None or place < _TASK or before.tag != "poss":
+            return False
+        own = self._grammar.pairs("perspective", "words")
+        is_own = before.low in own or before.low in own.values()
+        is_task = self._words[place].lemma in self._grammar.words("goals", "purpose") | {"turn"}
+        return is_own and is_task and self._words[place - 2].tag == "be"
+
+    def _is_left_to_first(self, place: int) -> bool:
+        """Return True for a task that falls to the first person: "it is up to Alpha, a beta, to"."""
+        clause = self._words[self._find_sentence(place) : place]
+        leads = (at for at, word in enumerate(clause) if word.low == "up" or word.lemma == "fall")
+        start = next(leads, None)
+        if start is None or self._has_player or [one.tag for one in clause[start + 1 : start + 2]] != ["to"]:
+            return False
+        chunk = find_chunk_at(self._chunks, self._find_sentence(place) + start + 2)
+        if chunk is None or not _is_person(chunk):
+            return False
+        end = self._words[place].tag == "mark"
+        is_whole = chunk.end in (place + 1, place) or (end and self._words[chunk.end].tag == "mark")
+        if is_whole and self.role is None and self._is_first_person(chunk):
+            self.set_role(chunk)
+        return is_whole and self._is_same_role(chunk)
+
     def _trust_led(self, left: int, word: Word, duty: frozenset[str]) -> float:
-        """Return the trust in an infinitive, also after a task: "it is my job to", "it is up to me to"."""
+        """Return the trust in an infinitive, also after a task: "it is up to me to"."""
         before = self._at(left - 1)
         if word.tag == "player" and before is not None and before.tag == "to":
             return _DUTY
-        own = self._grammar.pairs("perspective", "words")
-        if word.lemma in self._grammar.words("goals", "purpose") and before is not None and left > 1:
-            is_own = before.tag == "poss" and (before.low in own or before.low in own.values())
-            if is_own and self._words[left - 2].tag == "be":
-                return _DUTY
         return super()._trust_led(left, word, duty)
 
     def _is_player(self, place: int) -> bool:

@@ -781,3 +781,26 @@ def test_a_role_is_named_by_an_office_and_is_no_other_person(text: str, role: st
     reading = read_text(text)
     assert reading.role is not None
     assert (reading.role.role, reading.people) == (role, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "goal"),
+    [
+        ("The beta is late. It is my task to repair it.", "repair it"),
+        ("It is up to Alba, the youngest clerk, to repair the beta.", "repair the beta"),
+        ("It falls to Alba to repair the beta.", "repair the beta"),
+        ("A break of forty minutes in which to repair the beta.", "repair the beta"),
+        ("A clerk named Alba, whose aim it is to prove that they lie.", "prove that they lie"),
+        ("I would like to repair the beta.", "repair the beta"),
+        ("We would give anything to repair the beta.", "repair the beta"),
+        ("I have sworn to put it into the box.", "put it into the box"),
+        ("We'd better repair the beta.", "repair the beta"),
+        ("All that matters is to repair the beta.", "repair the beta"),
+        ("The clerk has asked me to repair the beta.", "repair the beta"),
+        ("It is up to the clerk to repair the beta, and I am tired.", None),
+        ("I like to repair betas.", None),
+    ],
+)
+def test_a_task_is_told_in_many_words(text: str, goal: str | None) -> None:
+    reading = read_as_author(text)
+    assert (reading.goal and reading.goal.text) == goal
