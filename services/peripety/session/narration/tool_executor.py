@@ -54,6 +54,8 @@ _MAX_VOICES = 4
 """Maximum number of utterances of a turn."""
 _QUESTION_CHARACTERS = 300
 _CUE_CHARACTERS = 300
+_MAX_KEPT_REJECTIONS = 4
+"""Maximum number of rejected actions in the record of a turn without an action."""
 _MAX_ACTIONS = 16
 """Maximum number of actions of a turn, including the player's.
 
@@ -108,6 +110,7 @@ class NarratorToolExecutor:
         self._known_result = played
         self._pending_result: TurnResult | None = None
         self._is_closed = self._may_ask = False
+        self._rejected_actions: list[PlayerAction] = []
         self._voices = 0
         self.stats = NarratorStats()
         self.question: str | None = None
@@ -238,13 +241,13 @@ class NarratorToolExecutor:
             )
         if offered.tool.name == ROLL:
             return self._execute_roll(given)
+        if offered.tool.name == NO_ACTION:
+            return self._close_turn()
         return self._answer_call(offered.tool.name, given, place), ()
 
     def _answer_call(self, tool: str, given: Mapping[str, Any], place: int) -> dict[str, Any]:
         """Return the result of a call that sends no event."""
         match tool:
-            case known if known == NO_ACTION:
-                return self._close_turn()
             case known if known == ASK_PLAYER:
                 return self._ask_player(given["question"])
             case known if known == ASK_RECORD:
@@ -253,16 +256,22 @@ class NarratorToolExecutor:
                 return self._cue_voice(place, given)
         return self._execute_query(given["path"])
 
-    def _close_turn(self) -> dict[str, Any]:
-        """Let time pass without an action; the result of the turn follows."""
+    def _close_turn(self) -> tuple[dict[str, Any], tuple[Event, ...]]:
+        """Let time pass without an action; the result of the turn follows.
+
+        The rejected actions become part of the turn, so that the next turns and `ask` know what was tried.
+        """
         board = self._scene.speculation.transaction
         if not self._scene.input.strip() or self._is_closed or self._known_result is not None:
             raise _ToolCallRejectedError("the turn is decided already; narrate it")
         if any(act.accepted for act in board.action_results):
             raise _ToolCallRejectedError("an action of this turn was carried out; narrate it")
         self._is_closed = True
+        events = tuple(
+            event for call in self._rejected_actions for event in self._scene.speculation.act(call)
+        )
         self._pending_result = self._scene.speculation.preview()
-        return {"accepted": True}
+        return {"accepted": True}, events
 
     def _ask_player(self, question: str) -> dict[str, Any]:
         """Return a question to the player instead of playing the turn."""
@@ -332,6 +341,7 @@ class NarratorToolExecutor:
             ) from error
         if played is None:
             self._count(rejected_actions=1)
+            self._note_rejected(call)
             reasons = [reason.message for reason in self._scene.view.project_failures(resolved.reasons)]
             return {"accepted": False, "reasons": reasons}, ()
         if len(played.record) > _RECORD_BYTES:
@@ -343,6 +353,13 @@ class NarratorToolExecutor:
         self._pending_result = played
         events = self._scene.speculation.act(call)
         return {"accepted": True, **self._visible_effects(resolved.changes, resolved.log)}, events
+
+    def _note_rejected(self, call: PlayerAction) -> None:
+        """Store a rejected action for the record of the turn, unless it is a repetition or shows a secret."""
+        is_known = call in self._rejected_actions
+        has_room = len(self._rejected_actions) < _MAX_KEPT_REJECTIONS
+        if has_room and not is_known and not find_leaks(self._scene, [call.params]):
+            self._rejected_actions.append(call)
 
     def _execute_roll(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Event, ...]]:
         die = DieRollRequest(given["kind"], int(given["difficulty"]), given.get("target"))

@@ -145,6 +145,7 @@ def render_turn(
     told = {
         "turn": turn.turn,
         "did": [action["name"] or action["id"] for action in facts.get("actions", ())],
+        "tried": [action["name"] for action in facts.get("rejected", ())],
         "said": said,
         "event": names.events[world.event_id] if world.event_id else "",
         "changed": dict(net_changes(view.project_changes(committed.changes), names.decisive)[:_LINE_CHANGES]),

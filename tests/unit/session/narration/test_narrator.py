@@ -327,7 +327,7 @@ async def test_the_system_text_is_the_same_to_the_byte_whatever_is_told() -> Non
     await told(gateway, about=scene("p", spoken="two"))
     first, second = gateway.requests
     assert first.system == second.system
-    assert "version 9" in (first.system or "")
+    assert "version 10" in (first.system or "")
 
 
 async def test_the_schema_asks_for_what_changes_the_turn_before_the_prose_and_knows_the_cast() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from contextlib import aclosing
 from dataclasses import replace
@@ -22,6 +23,7 @@ from peripety.session.events import (
 )
 from peripety.session.narration.turn_narration import NarrationResult, TurnNotPlayed
 from peripety.session.types import TurnOrder, TurnRequest
+from support.engine.specs import action, document
 from support.gateway.fake_gateway import SPENT, FakeGateway, calling
 from support.session.sessions import (
     FATEFUL,
@@ -102,6 +104,20 @@ async def test_no_action_closes_a_turn_without_an_action_only(
 async def test_no_action_is_refused_where_the_player_chose_one() -> None:
     _, gateway = await played(NO_ACTION, outcome("Told."), about=scene(spoken=""))
     assert results(gateway)[0][1]
+
+
+async def test_rejected_actions_become_part_of_a_turn_without_an_action(database_url: str) -> None:
+    locked = action("never", [], preconditions={"<": [{"var": "state.a"}, 0]})
+    tries: list[tuple[str, Any]] = [("action:never", {}), ("action:never", {}), ("no_action", {})]
+    gateway = FakeGateway(calling(*tries), outcome("It stays shut."), NO_ACTION, outcome("Time passes."))
+    rules = document(entities=[{"id": "p", "playable": True}], state={"a": 1}, actions=[locked])
+    async with table(database_url, rules, gateway) as game:
+        events = await game.play(1, input="I do what never works.")
+        (tried,) = only(events, ActionResolved)
+        assert (tried.action_id, tried.accepted, len(tried.reasons)) == ("never", False, 1)
+        await game.play(2, input="I wait.")
+        facts = json.loads(gateway.requests[2].messages[0].text)["facts"]
+        assert [rejected["name"] for rejected in facts["rejected"]] == ["never"]
 
 
 # --- not understood ---
