@@ -33,6 +33,8 @@ _PURSUED = (
     "animal",
     "person",
 )
+_NEEDED = ("artifact", "possession", "object", "substance", "food", "plant", "communication")
+_LOST = ("artifact", "possession", "animal", "communication")
 _HAD = ("artifact", "possession", "communication", "object")
 """Classes of the things that "it" may mean."""
 _MOST_WORDS = 18
@@ -794,7 +796,25 @@ class EnglishClauseReader(ClauseReader):
         aims = [*found, *self._find_choices()]
         if any(aim.trust >= _GERUND for aim in aims):
             return aims
-        return [*aims, *self._find_title(), *self._find_duties()]
+        return [*aims, *self._find_title(), *self._find_duties(), *self._find_feared()]
+
+    def _find_feared(self) -> Iterator[Aim]:
+        """Yield what the player must not fail to do: "if I do not act", "unless we act"."""
+        for place, word in enumerate(self._words):
+            if word.low not in self._grammar.words("goals", "conditions"):
+                continue
+            clause = self._words[place + 1 : self._find_mark(place)]
+            verb = next(
+                (at for at, one in enumerate(clause) if one.tag == "verb" and one.lemma != "do"), None
+            )
+            lead = clause[:verb] if verb is not None else []
+            is_own = bool(lead) and lead[0].tag == "player" and lead[0].low not in ("me", "us")
+            is_led = all(one.tag in ("player", "neg", "modal", "adv") or one.low == "do" for one in lead)
+            is_negative = any(one.tag == "neg" for one in lead) != (word.low == "unless")
+            if verb is not None and is_own and is_led and is_negative:
+                at = place + 1 + verb
+                if self._words[at].low == self._words[at].lemma:
+                    yield self._build_pursuit(at, _OF_OTHERS)
 
     def _is_lone_gerund(self, place: int) -> bool:
         """Return True for a gerund that is a whole sentence, which names a subject and no act."""
@@ -871,7 +891,18 @@ class EnglishClauseReader(ClauseReader):
         before = self._at(left - 1)
         if word.tag == "player" and before is not None and before.tag == "to":
             return _DUTY
+        if word.low in self._grammar.words("times", "left") and before is not None:
+            # "I have two days left to act".
+            left, word = left - 1, before
+        if word.low == "time" and self._is_due(left):
+            return _OF_OTHERS
         return super()._trust_led(left, word, duty)
+
+    def _is_due(self, place: int) -> bool:
+        """Return True for "time" at the start of a sentence or after "it is"."""
+        start = self._find_sentence(place)
+        before = [each.low for each in self._words[start:place] if each.tag not in ("be", "adv")]
+        return before in ([], ["it"])
 
     def _is_player(self, place: int) -> bool:
         """Return True if the subject that ends at a place is the player, or may become it."""
@@ -982,7 +1013,11 @@ class EnglishClauseReader(ClauseReader):
             found = self._find_predicate(place, word)
             if found is None:
                 yield from self._find_task(place, word)
+                yield from self._find_left(place, word)
+                yield from self._find_lost(place, word)
+                yield from self._find_question(place, word)
                 yield from self._find_wanted(place, word)
+                yield from self._find_needed(place, word)
                 yield from self._find_pursued(place, word)
                 continue
             start, trust = found
@@ -1092,6 +1127,96 @@ class EnglishClauseReader(ClauseReader):
             aim = Aim(at, end, _OF_OTHERS, Goal("keep", None, text), tail, verb, "hold_out")
             yield self._mark_stopped(aim, chunk, at)
 
+    def _find_left(self, place: int, word: Word) -> Iterator[Aim]:
+        """Yield a task that is left: "one alpha left to cross"."""
+        chunk, then = (
+            find_chunk_at(self._chunks, place - 1),
+            [one.tag for one in self._words[place + 1 : place + 3]],
+        )
+        if word.low != "left" or then != ["to", "verb"] or chunk is None or chunk.end != place:
+            return
+        act, after = place + 2, self._at(place + 3)
+        if self._is_time(chunk) or (after is not None and after.tag not in ("mark", "end", "prep", "conj")):
+            return
+        end = self._find_end(act)
+        told, rest = self._write_subject(chunk.start, chunk.end), self._write_as_is(act + 1, end)
+        text = f"{self._words[act].lemma} {told} {rest}"
+        goal = Goal(self._words[act].lemma, chunk.to_phrase(), text.strip())
+        yield Aim(
+            act, end, _OF_OTHERS, goal, self._list_tail(chunk.start, chunk.end), goal.verb, "make_ready"
+        )
+
+    def _find_lost(self, place: int, word: Word) -> Iterator[Aim]:
+        """Yield the return of what the player has lost, or of an animal that has escaped."""
+        is_lost = word.low == "lost"
+        is_gone = word.tag == "verb" and word.low in self._grammar.words("goals", "escaped")
+        if self._is_condition(place):
+            return
+        if is_lost and self._is_pronoun_of_player(place - 1):
+            chunk = find_chunk_at(self._chunks, place + 1)
+            if chunk is None or chunk.start != place + 1 or not chunk.is_first_class(*_LOST):
+                return
+        elif is_gone:
+            subject = self._find_subject(place - 1)
+            chunk = None if subject is None else subject.chunk
+            if chunk is None or not chunk.is_first_class("animal") or chunk.definite == "":
+                return
+        else:
+            return
+        told = self._write_subject(chunk.start, chunk.end)
+        verb, text, usual = ("find", f"find {told}", "find_out")
+        if is_gone:
+            verb, text, usual = ("get", f"get {told} back", "take")
+        tail = (*(one.lemma for one in self._words[chunk.start : chunk.end]), "back")
+        yield Aim(chunk.start, place + 1, _DOING, Goal(verb, chunk.to_phrase(), text), tail, verb, usual)
+
+    def _find_question(self, place: int, word: Word) -> Iterator[Aim]:
+        """Yield a question of the text: "who has taken the alpha?"."""
+        end = self._find_mark(place)
+        ends = self._at(end)
+        if not (word.first and word.low == "who") or ends is None or not ends.text.startswith("?"):
+            return
+        clause = self._words[place + 1 : end]
+        is_own = any(one.tag in ("player", "modal") for one in clause)
+        dull = self._grammar.words("goals", "dull") | {"care"}
+        if is_own or all(one.lemma in dull for one in clause if one.tag == "verb"):
+            return
+        told = self._write_as_is(place, end)
+        text = f"find out {told[:1].lower()}{told[1:]}"
+        tail = ("out", *self._list_tail(place, end))
+        yield Aim(place, end, _OF_OTHERS, Goal("find", None, text, "out"), tail, "find", "find_out")
+
+    def _find_needed(self, place: int, word: Word) -> Iterator[Aim]:
+        """Yield a thing that the player needs: "I need an alpha"."""
+        chunk = find_chunk_at(self._chunks, place + 1)
+        wants = word.tag == "verb" and word.lemma in self._grammar.words("goals", "wanting")
+        if not wants or chunk is None or chunk.start != place + 1:
+            return
+        chunk = self._find_owned(chunk)
+        before = self._at(self._skip_left(place - 1))
+        is_own = before is not None and (
+            before.tag == "player"
+            or (before.low in self._relative and self._is_role_before(place - 2))
+            or (
+                before.low in ("she", "he") and not self._has_player and self._is_role_resolved(before, place)
+            )
+        )
+        end = self._find_end(place)
+        then = self._at(chunk.end)
+        is_whole = (
+            then is None
+            or then.tag in ("mark", "end", "prep", "conj")
+            or then.low in self._grammar.words("times", "near")
+        )
+        if is_own and is_whole and chunk.nouns and chunk.is_first_class(*_NEEDED):
+            goal = Goal("get", chunk.to_phrase(), f"get {self._write_as_is(place + 1, end)}")
+            yield Aim(place, end, _WISHED, goal, (), "", "take")
+
+    def _is_role_resolved(self, pronoun: Word, place: int) -> bool:
+        """Return True if a pronoun means the player."""
+        meant = self._resolve_subject(pronoun, place)
+        return meant is not None and self._is_same_role(meant)
+
     def _tell_prevented(self, chunk: Chunk, act: Word, tail: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Return the verb and the tail of an act that the player prevents; nothing for a thing."""
         told = (
@@ -1135,7 +1260,8 @@ class EnglishClauseReader(ClauseReader):
         is_many = told.split()[0] in ("all", "both", "you") or (chunk is not None and chunk.is_plural)
         text = f"make sure that {told} {'are' if is_many else 'is'} {rest}"
         goal = Goal("make", None if chunk is None else chunk.to_phrase(), text)
-        return goal, (), "", "hold_out"
+        is_own = self._words[start].tag == "player" or "you" in told.split()
+        return goal, (), "", "keep_together" if is_own else "hold_out"
 
     def _read_state(self, start: int, last: int, end: int) -> tuple[Goal, tuple[str, ...], str, str] | None:
         """Return goal, tail, verb and usual pattern of a state: "want the alpha fixed"."""
@@ -1200,7 +1326,28 @@ class EnglishClauseReader(ClauseReader):
 
     def _build_aim(self, place: int, trust: float) -> Aim:
         aim = super()._build_aim(place, trust)
-        return self._mark_prevention(replace(aim, tail=self._cut_tail(aim.tail)))
+        aim = self._mark_prevention(replace(aim, tail=self._cut_tail(aim.tail)))
+        act = self._find_helped(place) if aim.verb == "help" else None
+        if act is None:
+            return aim
+        return replace(aim, verb=self._words[act].lemma, tail=self._list_tail(act + 1, aim.end))
+
+    def _find_helped(self, place: int) -> int | None:
+        """Return the place of the verb of another: "help Alpha cross the beta"; None without one."""
+        chunk = find_chunk_at(self._chunks, place + 1)
+        while chunk is not None and (after := find_chunk_at(self._chunks, chunk.end)) is not None:
+            chunk = after
+        end = place + 2 if chunk is None else chunk.end
+        word = self._at(end)
+        end += word is not None and word.tag == "to"
+        word = self._at(end)
+        is_act = word is not None and word.tag == "verb" and word.low == word.lemma
+        return end if is_act and self._is_of_any_pattern(word) else None
+
+    def _is_of_any_pattern(self, word: Word | None) -> bool:
+        """Return True if a verb shows any pattern."""
+        rows = self._grammar.rows("patterns").values()
+        return word is not None and any(row[0] == word.lemma for each in rows for row in each)
 
     def _mark_prevention(self, aim: Aim) -> Aim:
         """Return a goal with what its verb prevents: an act of persons, "stop them from it", or an event."""

@@ -804,3 +804,33 @@ def test_a_role_is_named_by_an_office_and_is_no_other_person(text: str, role: st
 def test_a_task_is_told_in_many_words(text: str, goal: str | None) -> None:
     reading = read_as_author(text)
     assert (reading.goal and reading.goal.text) == goal
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "goal"),
+    [
+        ("A clerk who needs a bigger lamp.", "take", "get a bigger lamp"),
+        ("I need a lamp tonight.", "take", "get a lamp tonight"),
+        ("My aunt needs a lamp.", "", None),
+        ("I have two days left to find the beta.", "find_out", "find the beta"),
+        ("A clerk with one letter left to find before noon.", "find_out", "find one letter before noon"),
+        (
+            "Who's been eating the bread? A night in a hut.",
+            "find_out",
+            "find out who's been eating the bread",
+        ),
+        ("If I don't repair the beta by noon, it falls.", "make_ready", "repair the beta by noon"),
+        ("Unless we repair the beta by noon, it falls.", "make_ready", "repair the beta by noon"),
+        ("If I repair the beta, they shoot.", "", None),
+        ("I have lost my lamp.", "find_out", "find your lamp"),
+        ("The goat has escaped.", "take", "get the goat back"),
+        ("It's time to repair the beta.", "make_ready", "repair the beta"),
+        ("It is a good time to repair betas.", "", None),
+        ("Help Alba find her ring.", "find_out", "help Alba find her ring"),
+        ("Help Alba.", "save", "help Alba"),
+        ("I just want us to still be a team.", "keep_together", "make sure that you are still a team"),
+    ],
+)
+def test_a_need_a_question_and_a_condition_are_goals(text: str, pattern: str, goal: str | None) -> None:
+    reading = read_as_author(text)
+    assert (reading.pattern, reading.goal and reading.goal.text) == (pattern, goal)
