@@ -931,6 +931,33 @@ class EnglishClauseReader(ClauseReader):
                 yield from self._find_open_choice(place)
             elif word.low == "or":
                 yield from self._find_alternative(place)
+            elif word.low == "only":
+                yield from self._find_selection(place)
+
+    def _find_selection(self, place: int) -> Iterator[Aim]:
+        """Yield the choice of a few among many: "I can only take one of them", "I can take only one"."""
+        start, end = self._find_clause(place), self._find_end(place)
+        can = next((at for at in range(start, place) if self._words[at].low in ("can", "may")), None)
+        verb = next((at for at in range((can or end) + 1, end) if self._words[at].tag == "verb"), None)
+        if can is None or verb is None or not self._is_pronoun_of_player(can - 1):
+            return
+        between = self._words[can + 1 : verb]
+        rest = self._words[max(verb, place) + 1 : end]
+        of = self._grammar.words("things", "of")
+        is_part = any(one.tag == "num" and (after.low in of) for one, after in pairwise(rest))
+        is_part = is_part or (verb < place and [one.tag for one in rest[:1]] == ["num"])
+        times = (find_chunk_at(self._chunks, at) for at in range(verb + 1, end))
+        if (
+            any(one.tag != "adv" for one in between)
+            or not is_part
+            or any(one is not None and one.count is not None and self._is_time(one) for one in times)
+        ):
+            return
+        chunk = self._find_object(verb, end, "")
+        goal = Goal(
+            self._words[verb].lemma, None if chunk is None else chunk.to_phrase(), self._write(verb, end)
+        )
+        yield Aim(verb, end, _OF_OTHERS, goal, (), "choose", "decide")
 
     def _find_open_choice(self, place: int) -> Iterator[Aim]:
         """Yield what a sentence leaves open: "whether to act is up to me"."""
@@ -1018,6 +1045,7 @@ class EnglishClauseReader(ClauseReader):
                 yield from self._find_question(place, word)
                 yield from self._find_wanted(place, word)
                 yield from self._find_needed(place, word)
+                yield from self._find_repair(place, word)
                 yield from self._find_pursued(place, word)
                 continue
             start, trust = found
@@ -1068,6 +1096,10 @@ class EnglishClauseReader(ClauseReader):
     def _is_forbidden(self, place: int) -> bool:
         """Return True for what no one may do: "no alpha may act"."""
         may = self._words[place].low in self._grammar.words("goals", "permitting")
+        act = self._at(place + 1)
+        is_known = act is not None and act.lemma in self._grammar.words("goals", "noticing")
+        # "Nobody can know".
+        may = may or (self._words[place].low == "can" and is_known)
         subject = find_chunk_at(self._chunks, self._skip_left(place - 1))
         while subject is not None and subject.is_after("prep"):
             subject = find_chunk_at(self._chunks, subject.start - 2)
@@ -1196,7 +1228,7 @@ class EnglishClauseReader(ClauseReader):
         before = self._at(self._skip_left(place - 1))
         is_own = before is not None and (
             before.tag == "player"
-            or (before.low in self._relative and self._is_role_before(place - 2))
+            or (before.low in self._relative and self._is_of_role(place))
             or (
                 before.low in ("she", "he") and not self._has_player and self._is_role_resolved(before, place)
             )
@@ -1211,6 +1243,37 @@ class EnglishClauseReader(ClauseReader):
         if is_own and is_whole and chunk.nouns and chunk.is_first_class(*_NEEDED):
             goal = Goal("get", chunk.to_phrase(), f"get {self._write_as_is(place + 1, end)}")
             yield Aim(place, end, _WISHED, goal, (), "", "take")
+
+    def _is_of_role(self, place: int) -> bool:
+        """Return True for a relative clause about the player: "an alpha who needs"."""
+        if self._is_role_before(place - 2):
+            return True
+        subject = self._find_subject(place - 1)
+        return subject is not None and subject.chunk is not None and self._acts_as_player(subject.chunk)
+
+    def _find_repair(self, place: int, word: Word) -> Iterator[Aim]:
+        """Yield an act that a thing needs: "the alpha needs mending"."""
+        act = self._at(place + 1)
+        is_need = word.tag == "verb" and word.lemma in self._grammar.words("goals", "needing")
+        if not is_need or act is None or act.low != add_ing(act.lemma) or self._is_condition(place):
+            return
+        subject = self._find_subject(place - 1)
+        chunk = None if subject is None else subject.chunk
+        if subject is None or chunk is None or chunk.belongs == "other":
+            return
+        end = self._find_end(place + 1)
+        told = self._write_subject(subject.start, subject.end)
+        text = f"{act.lemma} {told} {self._write_as_is(place + 2, end)}".strip()
+        tail = self._list_tail(place + 2, end)
+        yield Aim(
+            place + 1,
+            end,
+            _OF_OTHERS,
+            Goal(act.lemma, chunk.to_phrase(), text),
+            tail,
+            act.lemma,
+            "make_ready",
+        )
 
     def _is_role_resolved(self, pronoun: Word, place: int) -> bool:
         """Return True if a pronoun means the player."""
@@ -1491,7 +1554,13 @@ class EnglishClauseReader(ClauseReader):
             return self._resolve_thing(place)
         as_object = {"they": "them", "he": "him", "she": "her"}.get(pronoun.low)
         meant = None if as_object is None else self._resolve(replace(pronoun, low=as_object), place)
-        return None if meant is None or meant.belongs == "other" else meant
+        if meant is None or meant.belongs != "other":
+            return meant
+        # "Alpha, a beta's gamma".
+        first = meant.start if meant.owner is None else meant.owner.start
+        is_apart = first > 1 and self._words[first - 1].tag == "mark"
+        named = find_chunk_at(self._chunks, first - 2) if is_apart else None
+        return named if named is not None and named.names else None
 
     def _build_duty(self, subject: _Subject, place: int, trust: float) -> Aim | None:
         """Return the goal of the player that follows from a duty; None if it does not concern the player."""

@@ -834,3 +834,28 @@ def test_a_task_is_told_in_many_words(text: str, goal: str | None) -> None:
 def test_a_need_a_question_and_a_condition_are_goals(text: str, pattern: str, goal: str | None) -> None:
     reading = read_as_author(text)
     assert (reading.pattern, reading.goal and reading.goal.text) == (pattern, goal)
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "goal"),
+    [
+        ("I can only save one of them.", "decide", "save one of them"),
+        ("I can take only two of the six lamps.", "decide", "take only two of the six lamps"),
+        ("I can only stay two days.", "", "stay two days"),
+        ("The gate needs mending before noon.", "make_ready", "mend the gate before noon"),
+        ("A hermit crab who needs a bigger lamp.", "take", "get a bigger lamp"),
+        (
+            "Alba Bruno, a queen's clerk, is sure of it. She needs to learn who signed it.",
+            "find_out",
+            "learn who signed it",
+        ),
+        (
+            "Nobody can know that I forged it.",
+            "hold_out",
+            "make sure that nobody knows that you forged it",
+        ),
+    ],
+)
+def test_a_choice_of_a_few_and_a_thing_in_need_are_goals(text: str, pattern: str, goal: str | None) -> None:
+    reading = read_as_author(text)
+    assert (reading.pattern, reading.goal and reading.goal.text) == (pattern, goal)
