@@ -855,10 +855,33 @@ class EnglishClauseReader(ClauseReader):
             # "I would like to act", "I would give anything to act".
             or (word.low == "like" and before.tag == "modal" and self._is_player(left - 2))
             or (word.low == "anything" and before.lemma == "give" and self._is_player(left - 2))
+            # "I am off to act".
+            or (word.low in ("off", "here") and before.tag == "be" and self._is_pronoun_of_player(left - 1))
             # "They have asked me to act".
             or (word.tag == "player" and before.lemma in self._grammar.words("goals", "charging"))
         )
         return _DUTY if is_led or self._is_left_to_first(left) else super()._trust_infinitive(to)
+
+    def _trust_after_modal(self, left: int) -> float:
+        """Return the trust in a verb after a modal, also after "I swore that I would"."""
+        trust = super()._trust_after_modal(left)
+        if not 0 < trust < _GERUND:
+            return trust
+        at = left - 2
+        while at > 0 and (self._words[at].low == "that" or self._words[at].tag == "name"):
+            at -= 1
+        word = self._at(at)
+        is_wish = word is not None and word.lemma in self._grammar.words("goals", "promising")
+        return _WISH if is_wish and self._is_pronoun_of_player(at - 1) else trust
+
+    def _trust_after_player(self, left: int) -> float:
+        """Return the trust in a verb after a pronoun of the player, also of the question "can we act?"."""
+        trust = super()._trust_after_player(left)
+        asks = (
+            left > 0 and self._words[left - 1].first and self._words[left - 1].low in ("can", "could", "will")
+        )
+        is_known = asks and self._is_of_any_pattern(self._at(left + 1))
+        return _OF_OTHERS if trust == _ASKED and is_known else trust
 
     def _is_own_task(self, place: int) -> bool:
         """Return True for a task of the player at a place: "it is my job to"."""
@@ -1046,6 +1069,8 @@ class EnglishClauseReader(ClauseReader):
                 yield from self._find_wanted(place, word)
                 yield from self._find_needed(place, word)
                 yield from self._find_repair(place, word)
+                yield from self._find_unknown(place, word)
+                yield from self._find_possible(place, word)
                 yield from self._find_pursued(place, word)
                 continue
             start, trust = found
@@ -1250,6 +1275,41 @@ class EnglishClauseReader(ClauseReader):
             return True
         subject = self._find_subject(place - 1)
         return subject is not None and subject.chunk is not None and self._acts_as_player(subject.chunk)
+
+    def _find_unknown(self, place: int, word: Word) -> Iterator[Aim]:
+        """Yield what the text leaves unknown: "I do not know who did it"."""
+        after, then = self._at(place + 1), self._at(place + 2)
+        asked = self._grammar.words("goals", "asked") | {"what", "why"}
+        if after is None or then is None or after.low not in asked or then.tag in ("to", "player"):
+            return
+        lead = self._words[max(place - 3, self._find_sentence(place)) : place]
+        is_known = word.lemma == "know" and any(
+            one.tag == "neg" or one.low in ("nobody", "none") for one in lead
+        )
+        is_idea = word.low == "idea" and any(one.low == "no" for one in lead)
+        if not (is_known or is_idea):
+            return
+        end = self._find_mark(place)
+        text = f"find out {self._write_as_is(place + 1, end)}"
+        tail = ("out", *self._list_tail(place + 1, end))
+        yield Aim(place, end, _OF_OTHERS, Goal("find", None, text, "out"), tail, "find", "find_out")
+
+    def _find_possible(self, place: int, word: Word) -> Iterator[Aim]:
+        """Yield what a question in the passive is about: "can the alpha be mended?"."""
+        chunk = find_chunk_at(self._chunks, place + 1)
+        if not word.first or word.low not in ("can", "could") or chunk is None or chunk.start != place + 1:
+            return
+        be, act = self._at(chunk.end), self._at(chunk.end + 1)
+        end = self._find_mark(place)
+        ends = self._at(end)
+        is_asked = ends is not None and ends.text.startswith("?")
+        if be is None or be.low != "be" or act is None or act.tag != "verb" or not is_asked:
+            return
+        told = self._write_as_is(chunk.start, chunk.end)
+        text = f"{act.lemma} {told} {self._write_as_is(chunk.end + 2, end)}".strip()
+        tail = self._list_tail(chunk.end + 2, end)
+        goal = Goal(act.lemma, chunk.to_phrase(), text)
+        yield Aim(place, end, _OF_OTHERS, goal, tail, act.lemma, "make_ready")
 
     def _find_repair(self, place: int, word: Word) -> Iterator[Aim]:
         """Yield an act that a thing needs: "the alpha needs mending"."""
@@ -1523,7 +1583,7 @@ class EnglishClauseReader(ClauseReader):
             # After an apposition: "Alpha, a beta of gamma, must".
             opening = self._find_sentence(place) if place >= 0 else -1
             return self._to_subject(find_chunk_at(self._chunks, opening))
-        if word.low in self._grammar.words("goals", "indefinite"):
+        if word.low in self._grammar.words("goals", "indefinite") | {"someone", "somebody"}:
             return _Subject(place, place + 1, None)
         if word.tag == "pron":
             return self._to_subject(self._resolve_subject(word, place))
@@ -1572,6 +1632,9 @@ class EnglishClauseReader(ClauseReader):
         is_negative = any(each.tag == "neg" for each in self._words[first:place])
         is_acting = word.tag == "verb" and not is_negative
         chunk = subject.chunk
+        if self._words[subject.start].low in ("someone", "somebody") and is_acting:
+            # "Somebody has to act".
+            return self._build_pursuit(place, trust)
         if chunk is not None and self._acts_as_player(chunk) and is_acting:
             return self._build_pursuit(place, trust)
         is_own = chunk is None or chunk.belongs == "player" or chunk.start == self._chunks[0].start

@@ -859,3 +859,27 @@ def test_a_need_a_question_and_a_condition_are_goals(text: str, pattern: str, go
 def test_a_choice_of_a_few_and_a_thing_in_need_are_goals(text: str, pattern: str, goal: str | None) -> None:
     reading = read_as_author(text)
     assert (reading.pattern, reading.goal and reading.goal.text) == (pattern, goal)
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "goal"),
+    [
+        ("Can the gate be repaired before noon?", "make_ready", "repair the gate before noon"),
+        ("I don't know who forged the letter.", "find_out", "find out who forged the letter"),
+        ("We have no idea who forged the letter.", "find_out", "find out who forged the letter"),
+        ("I don't know what to do.", "", None),
+        ("The clerk knows who forged the letter.", "", None),
+        ("I'm off to find the lamp.", "find_out", "find the lamp"),
+        ("I promised Alba that I would repair the gate.", "make_ready", "repair the gate"),
+        (
+            "Can you repair the gate in time for the fair?",
+            "make_ready",
+            "repair the gate in time for the fair",
+        ),
+        ("Somebody has to repair the gate.", "make_ready", "repair the gate"),
+        ("The trick is to repair the gate.", "make_ready", "repair the gate"),
+    ],
+)
+def test_what_is_unknown_possible_or_promised_is_a_goal(text: str, pattern: str, goal: str | None) -> None:
+    reading = read_as_author(text)
+    assert (reading.pattern, reading.goal and reading.goal.text) == (pattern, goal)
