@@ -1632,9 +1632,9 @@ class EnglishClauseReader(ClauseReader):
         is_negative = any(each.tag == "neg" for each in self._words[first:place])
         is_acting = word.tag == "verb" and not is_negative
         chunk = subject.chunk
-        if self._words[subject.start].low in ("someone", "somebody") and is_acting:
+        if self._words[subject.start].low in ("someone", "somebody"):
             # "Somebody has to act".
-            return self._build_pursuit(place, trust)
+            return self._build_pursuit(place, trust) if is_acting and trust >= _OF_OTHERS else None
         if chunk is not None and self._acts_as_player(chunk) and is_acting:
             return self._build_pursuit(place, trust)
         is_own = chunk is None or chunk.belongs == "player" or chunk.start == self._chunks[0].start
