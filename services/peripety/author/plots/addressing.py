@@ -56,7 +56,7 @@ _REQUEST_LEAD = re.compile(
     r"(?i)^(?:(?:please|pls|plz) )?(?:(?:can|could) you )?(?:"
     r"(?:(?:write|make|create|tell|generate|give)(?: me| us)?|i(?: want|\u2019d like|'d like)(?: to play)?)"
     r" (?:an? )?(?:[\w-]+ ){0,2}?(?:story|game|scenario|adventure|tale)"
-    r"|(?:something|an? (?:story|game|scenario)))"
+    r"|(?:(?:do|make|write)(?: me| us)? )?one|something|an? (?:story|game|scenario))"
     r" (?:where|in which|about|with)\s+"
     r"|^an? (?:[\w-]+ ){0,2}?(?:story|game|mystery|adventure|tale): "
     r"|^(?:por favor,? )?(?:escr\u00edbeme|escribe|hazme|haz|cr\u00e9ame|crea|quiero) una? "
@@ -102,12 +102,23 @@ def address_player(text: str) -> str:
     return turned if not turned or turned.endswith((".", "!", "?")) else f"{turned}."
 
 
+_SMALL_TALK = re.compile(
+    r"(?i)^\s*(?:(?:hi|hello|hey|hiya)(?:\s+(?:there|all|everyone|game))?|dear game|ok(?:ay)?(?:\s+so)?)"
+    r"\s*[!,.]+\s*"
+    r"(?:so\s+)?"
+    r"|\s+(?:lol|lmao|rofl|haha+|hehe+|xd)\b(?=\s*[.!?,;]|\s*$)"
+    r"|(?<=[.!?])\s+(?:many\s+)?(?:thanks?|thx|cheers)(?:\s+yo+u+)?"
+    r"(?:\s+(?:in advance|so much|very much))?\s*[.!]*\s*$"
+)
+"""Words of a chat that say nothing about the game: a greeting, laughter, thanks at the end."""
+
+
 def address_actor(text: str) -> str:
-    """Return a text without the words of a request before it.
+    """Return a text without the words of a request, and without the small talk of a chat.
 
     An English text whose first subject is the player, such as "A clerk has to ...", is about "you".
     """
-    told = _REQUEST_LEAD.sub("", text, count=1)
+    told = _REQUEST_LEAD.sub("", _SMALL_TALK.sub("", text) or text, count=1)
     found = _ACTOR.match(told.lstrip())
     if found is None:
         return _address_third(told)

@@ -86,10 +86,12 @@ class _Casting:
         aims = [
             one
             for one in (goal, *reading.dangers)
-            # The object of winning over is a person, whatever the first sense of the noun.
+            # The object of winning over or beating is a person, whatever the first sense of the noun.
             if one
             and (
-                one.sense in PERSONAL or one is stopped or (is_asked and one is goal and one.sense in _HOUSES)
+                one.sense in PERSONAL
+                or one is stopped
+                or (one is goal and ((is_asked and one.sense in _HOUSES) or self._is_beaten()))
             )
         ]
         self._quotes = quotes
@@ -136,6 +138,15 @@ class _Casting:
             else:
                 yield name, self._find_person(part, is_rival=name == _RIVAL)
 
+    def _is_beaten(self) -> bool:
+        """Return True if the object of the goal is an opponent, which may be a thing: "beat the machine"."""
+        grammar, goal = load_grammars().get(self._reading.language), self._reading.goal
+        has_opponent = any(part.get("is_opponent") for part in self._texts["people"].values())
+        is_beating = (
+            grammar is not None and goal is not None and goal.verb in grammar.words("goals", "beating")
+        )
+        return has_opponent and is_beating
+
     def _find_rival(self, part: Mapping[str, Any]) -> NounPhrase | None:
         """Return whom the goal names, or another person who is against the player."""
         named = (
@@ -144,11 +155,18 @@ class _Casting:
         rival = next(named, next(iter(self._opposed), None))
         if rival is None and part.get("is_anyone"):
             rival = next(iter(self._single), None)
+        if rival is None and part.get("is_opponent"):
+            rival = next((one for one in self._single if self._is_in_the_way(one)), None)
         self._single = [one for one in self._single if one is not rival]
         self._opposed = [one for one in self._opposed if one is not rival]
         if rival is None:
             return group_phrase(self._opponents[0], self._reading.language) if self._opponents else None
         return _group_phrase(rival, self._reading) if rival.name else self._person_phrase(rival)
+
+    def _is_in_the_way(self, person: Person) -> bool:
+        """Return True for a named person after a "but" of the text, who is not the player's."""
+        is_after = re.search(rf"\bbut\b[^.;:!?]*\b{re.escape(person.name)}\b", self._reading.text)
+        return bool(person.name and is_after) and not is_own(person, self._reading)
 
     def _find_person(self, part: Mapping[str, Any], *, is_rival: bool) -> NounPhrase | None:
         if self._parties:

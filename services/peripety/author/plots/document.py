@@ -40,6 +40,7 @@ from peripety.author.plots.plot import (
     find_limit,
     find_top,
     gauge_path,
+    pace_plot,
 )
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ class PlotDocument:
     ) -> None:
         self._elements = [name for name in ELEMENTS if name in slots]
         self._sources = (plot, texts, reading)
-        self._plot = add_elements(plot, self._elements)
+        self._clock = find_clock(reading)
+        self._plot = add_elements(pace_plot(plot, self._clock.turns), self._elements)
         self._texts = add_element_texts(texts, self._elements)
         if (main := slots.get("main")) and plot.main:
             told = {**self._texts["actions"][plot.main], "name": main, "act": main}
@@ -123,7 +125,7 @@ class PlotDocument:
         self, spec_id: str, seed: int, mark: str, note: str, variation: int
     ) -> tuple[tuple[float, float], dict[str, Any]]:
         """Return the distance from the wanted rates, and the specification."""
-        clock = find_clock(self._reading)
+        clock = self._clock
         store = find_store(self._reading, clock)
         scale = find_scale(self._plot, clock, store)
         head = {

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ class PlotGauge:
         is_low_good: True if less of it is better.
         is_store: True if an amount of the text may be its start.
         is_clock: True if it counts the time that is left.
+        is_paced: True if it has to grow until the game is won, so a game of fewer turns needs less of it.
     """
 
     start: int
@@ -48,6 +49,7 @@ class PlotGauge:
     is_low_good: bool = False
     is_store: bool = False
     is_clock: bool = False
+    is_paced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ def load_plot(plot_id: str) -> Plot:
             one.get("good") == "low",
             one.get("store", False),
             one.get("clock", False),
+            one.get("paced", False),
         )
         for name, one in table.pop("gauges").items()
     }
@@ -226,6 +229,21 @@ def _size_of(gauge: PlotGauge, name: str, scale: PlotNumbers, steps: int) -> int
 def store_steps(steps: int, turns: int) -> int:
     """Return the steps of a store for a number of turns: it lasts as long as for the usual one."""
     return steps + turns - USUAL_TURNS
+
+
+def pace_plot(plot: Plot, turns: int) -> Plot:
+    """Return a plot whose win takes the same share of a number of turns as of the usual one."""
+    tops = {
+        name: round(gauge.top * turns / USUAL_TURNS) for name, gauge in plot.gauges.items() if gauge.is_paced
+    }
+    gauges = {name: replace(gauge, top=tops.get(name, gauge.top)) for name, gauge in plot.gauges.items()}
+    win = _CLAUSE.sub(lambda clause: _pace_clause(clause, tops, turns), plot.win)
+    return replace(plot, gauges=gauges, win=win)
+
+
+def _pace_clause(clause: re.Match[str], paced: Collection[str], turns: int) -> str:
+    name, operator, value = clause.groups()
+    return f"{name}{operator}{round(int(value) * turns / USUAL_TURNS)}" if name in paced else clause[0]
 
 
 def build_plot_state(plot: Plot, scale: PlotNumbers) -> dict[str, Any]:

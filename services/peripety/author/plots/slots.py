@@ -168,7 +168,12 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
     is_thing = (
         goal is not None
         and goal.object is not None
-        and (goal.object.sense not in _NO_THINGS or (may_be_person and goal.object.sense in PERSONAL))
+        and (
+            goal.object.sense not in _NO_THINGS
+            or (may_be_person and goal.object.sense in PERSONAL)
+            # A noun with the first sense of a time may be a thing of the player: "get my stage ready".
+            or (goal.object.sense == "time" and goal.object.belongs == "player")
+        )
         and goal.object.sense not in texts.get("unfit_objects", ())
         and not _is_awaited(goal, reading)
         and not _is_averted(goal, reading)

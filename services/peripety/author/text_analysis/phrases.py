@@ -360,8 +360,10 @@ class _ChunkReader:
         moment = word.low in self._grammar.pairs("times", "points") and bool(nouns)
         noun_after = word.tag == "noun" and (self._chunk.names or (nouns and self._grammar.adjectives_after))
         harms = self._grammar.words("things", "harm") if self._grammar.code == "zh" else frozenset()
+        # The time of a sentence is before its subject: "this year Gamma has one".
+        timed = word.tag == "name" and bool(nouns) and nouns[-1].classes[:1] == ("time",)
         harm = bool(nouns) and (word.low in harms or nouns[-1].low in harms)
-        return not moment and not noun_after and not harm
+        return not moment and not noun_after and not timed and not harm
 
     def _names_a_family(self) -> bool:
         """Return True for a plural of persons, or one thing, right after a name with an article."""

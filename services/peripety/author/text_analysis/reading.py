@@ -6,7 +6,7 @@ A part of the text that is not understood is listed as unread and never guessed.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -206,7 +206,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         text=text,
         language=grammar.code,
         role=clauses.role,
-        goal=main.goal if main else None,
+        goal=replace(main.goal, text=_POINTING_TIME.sub("", main.goal.text)) if main else None,
         people=tuple(_drop_repeated(things.people)),
         places=tuple(
             chunk.to_phrase()
@@ -227,6 +227,10 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         charges=tuple(chunk.to_phrase() for chunk in things.charges),
         is_alone=is_player_alone(words, chunks, clauses.role_chunk, grammar),
     )
+
+
+_POINTING_TIME = re.compile(r"\s+(?:by|before|until|till) then$")
+"""A limit of time that only points to one that the text names elsewhere."""
 
 
 def _drop_repeated(people: Sequence[Person]) -> Iterator[Person]:

@@ -101,6 +101,8 @@ def _find_fixed_tag(word: Word, left: Word | None, grammar: Grammar) -> str:
         return "num"
     if left is not None and left.tag == "num" and word.low in grammar.words("times", "left"):
         return "adj"
+    if left is not None and left.low == "next" and word.low in grammar.words("things", "neighbouring"):
+        return "adv"
     if word.low == "only" and left is not None and left.tag in ("det", "poss"):
         return "adj"
     return _SHORT_FORMS.get(word.low) or grammar.tags.get(word.low, "")

@@ -9,7 +9,7 @@ from peripety.author.plots.noun_phrases import NounPhrase, parse_definite
 from peripety.author.plots.phrases import fill_line, find_fillers
 from peripety.author.plots.plot import load_texts
 from peripety.author.plots.slots import choose_supply, collect_slots
-from peripety.author.text_analysis.reading import Amount, Goal, Person, Phrase, Reading
+from peripety.author.text_analysis.reading import Amount, Goal, Person, Phrase, Reading, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,10 +31,29 @@ def phrase(slots: Mapping[str, NounPhrase | str], name: str) -> NounPhrase:
         ),
         ("Play as a team that must keep its word.", "You are a team that must keep your word."),
         ("idk surprise me", ""),
+        ("Hi!! So I need the kavota lol. Thank youuu", "You need the kavota."),
     ],
 )
 def test_a_text_is_about_the_player(told: str, addressed: str) -> None:
     assert address_player(told) == addressed
+
+
+@pytest.mark.parametrize(
+    ("text", "opponent"),
+    [
+        ("We must outdo the machine.", "machine"),
+        ("I have to win again, but this year Mr Vobado next door is better.", "Mr Vobado"),
+        ("I have to win again, but my aunt Vobada is better.", "competition"),
+    ],
+)
+def test_an_opponent_is_what_is_beaten_or_who_is_in_the_way(text: str, opponent: str) -> None:
+    slots = collect_slots(read_text(text), load_texts("outdo"))
+    assert phrase(slots, "opponent").bare == opponent
+
+
+def test_a_thing_of_the_player_with_the_name_of_a_time_is_made_ready() -> None:
+    reading = read_text("We must get our stage ready by Friday. There is a letter from the club.")
+    assert phrase(collect_slots(reading, load_texts("make_ready")), "object").bare == "stage"
 
 
 @pytest.mark.parametrize(

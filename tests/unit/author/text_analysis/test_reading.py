@@ -596,6 +596,22 @@ def test_what_is_no_act_is_not_prevented(text: str, pattern: str) -> None:
     assert read_as_author(text).pattern == pattern
 
 
+@pytest.mark.parametrize(
+    ("text", "people", "things"),
+    [
+        ("This year Mr Alba has a big alpha.", ["Mr Alba"], ["big alpha"]),
+        ("The singers next door have an alpha.", ["singer"], ["alpha"]),
+        ("My aunt is in hospital, and I have an alpha.", ["aunt"], ["alpha"]),
+    ],
+)
+def test_a_time_or_place_beside_a_person_is_no_part_of_it(
+    text: str, people: list[str], things: list[str]
+) -> None:
+    reading = read_text(text)
+    assert [person.name or person.role for person in reading.people] == people
+    assert [phrase.text for phrase in (*reading.supplies, *reading.others)] == things
+
+
 def test_a_wish_of_an_opponent_is_no_goal() -> None:
     assert read_as_author("They say I may have a beta. My brother Bruno is going to ruin it.").goal is None
 
@@ -623,6 +639,7 @@ def test_a_wish_of_an_opponent_is_no_goal() -> None:
         ("The keeper whose betas must survive the winter.", "help your betas survive the winter"),
         ("A clerk who wants nothing more than to get the beta back.", "get the beta back"),
         ("Convince Alba and Bruno to sign it.", "convince Alba and Bruno to sign it"),
+        ("It opens in four days. Our alpha needs to be standing by then.", "get your alpha standing"),
     ],
 )
 def test_a_duty_of_another_is_a_goal_of_the_player(text: str, goal: str) -> None:
