@@ -177,6 +177,10 @@ _FACT_TURN = 1
 _WISH_TURN = 2
 """The remainder of the turns in which a wish comes first."""
 _MAX_BEATS = 5
+_SURE_CLUES = 2
+"""The clues that leave one of the three causes."""
+_OFTEN = 4
+"""The times from which an action is said to be done often."""
 _PARTIES = frozenset({"ally", "rival", "third", "left", "right"})
 """Slots of the persons who speak; their names alone do not make a line one of the text."""
 _SHORT_UNITS = ("minute", "half_hour")
@@ -353,11 +357,19 @@ class TurnBeats:
         return bool(right >= wrong)
 
     def _clue_beats(self) -> Iterator[str]:
+        """Yield the clues of the turn; one that comes after the decision is told as late."""
+        decided = next((name for name in self._done if self._is_decision(name)), None)
         for change in self._facts.get("changes") or ():
             text = change.get("after")
             is_new = change.get("before") in (None, "")
             if change["path"].startswith("state.clues.") and isinstance(text, str) and text and is_new:
+                if decided is not None:
+                    kind = "right" if self._was_told_right(decided) else "wrong"
+                    yield from self._choose(f"late {kind}", self._common["record"][f"late_{kind}"])
                 yield text
+
+    def _is_decision(self, action: str) -> bool:
+        return "right" in self._texts["actions"].get(action, {})
 
     def _event_beats(self) -> Iterator[str]:
         event = self._facts.get("event")
@@ -497,13 +509,15 @@ class TurnBeats:
         acts = [name for one in taken if (name := self._actions.get(one)) and self._act(name)]
         record = self._common["record"]
         end = "lost" if (self._facts.get("status") or {}).get("kind") == "lost" else "won"
-        decided = next((name for name in acts if "right" in self._texts["actions"][name]), None)
+        decided = next((name for name in acts if self._is_decision(name)), None)
         if decided is None:
             yield from self._choose("record undecided", record[f"undecided_{end}"])
         else:
             kind = "right" if self._was_told_right(decided) else "wrong"
+            if (kind, end) == ("right", "won") and self._scene.state.get("seen", 0) < _SURE_CLUES:
+                kind = "guessed"
             yield from self._choose(f"record {kind}", record[f"{kind}_{end}"], act=self._act(decided))
-        often = [name for name, count in Counter(acts).most_common(1) if count > 1]
+        often = [name for name, count in Counter(acts).most_common(1) if count >= _OFTEN]
         echoes = [self._events[turn.event] for turn in self._scene.turns if turn.event in self._events]
         if often:
             yield from self._choose("record often", record["often"], act=self._act(often[0]))
@@ -557,7 +571,7 @@ class TurnBeats:
 
     @property
     def _attitude(self) -> str:
-        decided = [name for name in self._done if "right" in self._texts["actions"].get(name, {})]
+        decided = [name for name in self._done if self._is_decision(name)]
         if decided and self._worst <= _STRAINED_SHARE:
             return "cold"
         return "warm" if self._worst >= _HALF else "wary"

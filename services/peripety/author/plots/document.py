@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 _PRESSURES = (1.0, 0.9, 1.1, 0.8, 1.2, 0.7, 1.35, 0.6, 1.5)
 _EASIER = {"easy": 0.85, "hard": 1.15}
+_ELEMENT_TURNS = 2
+_LAST_PART = 5
 _RUNS = 256
 _REQUIRED = (("par", 0.66, 0.93), ("curious", 0.155, 0.45), ("random", 0.12, 0.42))
 """Personas that certificates look at, and the least and greatest share of the games that they should win."""
@@ -87,7 +89,9 @@ class PlotDocument:
         self._elements = [name for name in ELEMENTS if name in slots]
         self._sources = (plot, texts, reading)
         self._clock = find_clock(reading)
-        self._plot = add_elements(pace_plot(plot, self._clock.turns), self._elements)
+        # The actions of an element take turns from the goal.
+        turns = self._clock.turns - _ELEMENT_TURNS * len(self._elements)
+        self._plot = add_elements(pace_plot(plot, turns), self._elements)
         self._texts = add_element_texts(texts, self._elements)
         if (main := slots.get("main")) and plot.main:
             told = {**self._texts["actions"][plot.main], "name": main, "act": main}
@@ -348,6 +352,8 @@ class PlotDocument:
             text = self._gauge_text(name)
             unit = (clock.unit or "turn") if gauge.is_clock else store.unit if gauge.is_store else ""
             words = text["scarce"] if gauge.is_store and store.is_scarce else text["bands"]
+            top, end = find_top(gauge, name, scale), self._find_end(name, scale)
+            bands = build_clock_bands(words, top) if gauge.is_clock else build_bands(words, top, end)
             line = text["name"]
             if gauge.is_clock and "until" in self._slots:
                 line = self._common["until"]["name"]
@@ -356,7 +362,7 @@ class PlotDocument:
                 {
                     "name": _as_title(self._fill(line)),
                     **({"unit": self._common["units"].get(unit, unit)} if unit else {}),
-                    "bands": [*build_bands(words, find_top(gauge, name, scale), self._find_end(name, scale))],
+                    "bands": [*bands],
                 },
             )
 
@@ -400,6 +406,15 @@ def build_bands(words: Sequence[str], top: int, end: int | None = None) -> Itera
         if end is not None and place == steps - 1:
             upto = end - 1
         yield {"word": word} if place == steps else {"upto": upto, "word": word}
+
+
+def build_clock_bands(words: Sequence[str], top: int) -> Iterator[dict[str, Any]]:
+    """Yield the bands of the time that is left: none, the last fifth, the second half, the first half."""
+    over, last, half, ahead = words
+    yield {"upto": 0, "word": over}
+    yield {"upto": top // _LAST_PART, "word": last}
+    yield {"upto": top // 2, "word": half}
+    yield {"word": ahead}
 
 
 def calibrate_plot(

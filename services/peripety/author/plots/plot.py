@@ -233,17 +233,26 @@ def store_steps(steps: int, turns: int) -> int:
 
 def pace_plot(plot: Plot, turns: int) -> Plot:
     """Return a plot whose win takes the same share of a number of turns as of the usual one."""
-    tops = {
-        name: round(gauge.top * turns / USUAL_TURNS) for name, gauge in plot.gauges.items() if gauge.is_paced
-    }
-    gauges = {name: replace(gauge, top=tops.get(name, gauge.top)) for name, gauge in plot.gauges.items()}
-    win = _CLAUSE.sub(lambda clause: _pace_clause(clause, tops, turns), plot.win)
-    return replace(plot, gauges=gauges, win=win)
+    paced = {name: _decision_gain(plot, name) for name, gauge in plot.gauges.items() if gauge.is_paced}
+    if not any(gauge.is_clock for gauge in plot.gauges.values()):
+        # Without a clock, an opponent ends the game, however many turns there are.
+        turns = min(turns, USUAL_TURNS)
+
+    def pace(name: str, steps: int) -> int:
+        # The right decision gives the same in a game of any length, so only the rest is in proportion.
+        return paced[name] + round((steps - paced[name]) * turns / USUAL_TURNS)
+
+    def pace_clause(clause: re.Match[str]) -> str:
+        name, operator, steps = clause.groups()
+        return f"{name}{operator}{pace(name, int(steps))}" if name in paced else clause[0]
+
+    tops = {name: replace(plot.gauges[name], top=pace(name, plot.gauges[name].top)) for name in paced}
+    return replace(plot, gauges={**plot.gauges, **tops}, win=_CLAUSE.sub(pace_clause, plot.win))
 
 
-def _pace_clause(clause: re.Match[str], paced: Collection[str], turns: int) -> str:
-    name, operator, value = clause.groups()
-    return f"{name}{operator}{round(int(value) * turns / USUAL_TURNS)}" if name in paced else clause[0]
+def _decision_gain(plot: Plot, gauge: str) -> int:
+    """Return the most that a right decision adds to a gauge."""
+    return max(action.get("right", {}).get(gauge, 0) for action in plot.actions)
 
 
 def build_plot_state(plot: Plot, scale: PlotNumbers) -> dict[str, Any]:

@@ -187,8 +187,8 @@ def test_an_amount_of_the_text_is_the_start_and_stays_whole(plot: str) -> None:
             (168, "hour"),
             (168, "hour", True),
         ),
-        ("Hold out until help comes. There are five beds.", (14, ""), (80, "%", True)),
-        ("Hold out until help comes. I have almost no fuel.", (14, ""), (16, "", True)),
+        ("Hold out until help comes. There are five beds.", (14, ""), (85, "%", True)),
+        ("Hold out until help comes. I have almost no fuel.", (14, ""), (17, "", True)),
         (
             "Hold out until help comes. The food is in the cellar, and the deploy was six hours ago.",
             (14, ""),
