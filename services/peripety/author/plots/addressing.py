@@ -110,7 +110,7 @@ _SMALL_TALK = re.compile(
     r"|(?<=[.!?])\s+(?:many\s+)?(?:thanks?|thx|cheers)(?:\s+yo+u+)?"
     r"(?:\s+(?:in advance|so much|very much))?\s*[.!]*\s*$"
 )
-"""Words of a chat that say nothing about the game: a greeting, laughter, thanks at the end."""
+"""Words of a chat without information about the game: a greeting, laughter, thanks at the end."""
 
 
 def address_actor(text: str) -> str:

@@ -180,7 +180,7 @@ _MAX_BEATS = 5
 _SURE_CLUES = 2
 """The clues that leave one of the three causes."""
 _OFTEN = 4
-"""The times from which an action is said to be done often."""
+"""The times from which an action counts as done often."""
 _PARTIES = frozenset({"ally", "rival", "third", "left", "right"})
 """Slots of the persons who speak; their names alone do not make a line one of the text."""
 _SHORT_UNITS = ("minute", "half_hour")
@@ -357,7 +357,7 @@ class TurnBeats:
         return bool(right >= wrong)
 
     def _clue_beats(self) -> Iterator[str]:
-        """Yield the clues of the turn; one that comes after the decision is told as late."""
+        """Yield the clues of the turn; one that comes after the decision gets a line that marks it as late."""
         decided = next((name for name in self._done if self._is_decision(name)), None)
         for change in self._facts.get("changes") or ():
             text = change.get("after")
