@@ -357,7 +357,7 @@ class TurnBeats:
         return bool(right >= wrong)
 
     def _clue_beats(self) -> Iterator[str]:
-        """Yield the clues of the turn; one that comes after the decision gets a line that marks it as late."""
+        """Yield the clues of the turn; one after the decision gets a line that marks it as late."""
         decided = next((name for name in self._done if self._is_decision(name)), None)
         for change in self._facts.get("changes") or ():
             text = change.get("after")

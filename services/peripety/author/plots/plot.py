@@ -252,7 +252,7 @@ def pace_plot(plot: Plot, turns: int) -> Plot:
 
 def _decision_gain(plot: Plot, gauge: str) -> int:
     """Return the most that a right decision adds to a gauge."""
-    return max(action.get("right", {}).get(gauge, 0) for action in plot.actions)
+    return max(int(action.get("right", {}).get(gauge, 0)) for action in plot.actions)
 
 
 def build_plot_state(plot: Plot, scale: PlotNumbers) -> dict[str, Any]:
