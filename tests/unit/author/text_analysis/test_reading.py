@@ -543,7 +543,7 @@ def is_goal_of_stranger(entry: Mapping[str, Any], reading: Reading) -> bool:
 
 @pytest.mark.parametrize(
     ("sealed", "stated", "implied", "patterns"),
-    [(False, 75, 2, 91), (True, 34, 2, 41)],
+    [(False, 95, 5, 112), (True, 83, 5, 99)],
     ids=["open", "sealed"],
 )
 def test_goals_of_texts_by_strangers_are_read(sealed: bool, stated: int, implied: int, patterns: int) -> None:
