@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _PRESSURES = (1.0, 0.9, 1.1, 0.8, 1.2, 0.7, 1.35, 0.6, 1.5)
 _EASIER = {"easy": 0.85, "hard": 1.15}
 _ELEMENT_TURNS = 2
-_LAST_PART = 5
+_LAST_PART = 4
 _RUNS = 256
 _REQUIRED = (("par", 0.66, 0.93), ("curious", 0.155, 0.45), ("random", 0.12, 0.42))
 """Personas that certificates look at, and the least and greatest share of the games that they should win."""
@@ -409,7 +409,7 @@ def build_bands(words: Sequence[str], top: int, end: int | None = None) -> Itera
 
 
 def build_clock_bands(words: Sequence[str], top: int) -> Iterator[dict[str, Any]]:
-    """Yield the bands of the time that is left: none, the last fifth, the second half, the first half."""
+    """Yield the bands of the time that is left: none, the last quarter, the second half, the first half."""
     over, last, half, ahead = words
     yield {"upto": 0, "word": over}
     yield {"upto": top // _LAST_PART, "word": last}

@@ -377,9 +377,9 @@ class _EnglishTagger:
 
     def _is_title(self) -> bool:
         """Return True for a noun of persons before the name of a subject, a title: "... Alpha is stuck"."""
-        then = self._words[self._place + 2] if self._place + 2 < len(self._words) else None
         is_named = self._right is not None and self._right.is_capitalized
-        is_subject = then is not None and then.tag in ("be", "have", "modal")
+        then = next((word for word in self._words[self._place + 2 :] if not word.is_capitalized), None)
+        is_subject = then is not None and then.tag in ("be", "have", "modal", "conj")
         nouns = [name for name in find_classes(self._noun) if name.startswith("noun.")] if self._noun else []
         return is_named and is_subject and bool(nouns) and nouns[0].startswith("noun.person")
 

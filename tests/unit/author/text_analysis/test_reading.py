@@ -543,7 +543,7 @@ def is_goal_of_stranger(entry: Mapping[str, Any], reading: Reading) -> bool:
 
 @pytest.mark.parametrize(
     ("sealed", "stated", "implied", "patterns"),
-    [(False, 95, 5, 112), (True, 83, 5, 99)],
+    [(False, 98, 6, 119), (True, 79, 4, 92)],
     ids=["open", "sealed"],
 )
 def test_goals_of_texts_by_strangers_are_read(sealed: bool, stated: int, implied: int, patterns: int) -> None:
@@ -599,6 +599,7 @@ def test_what_is_no_act_is_not_prevented(text: str, pattern: str) -> None:
 @pytest.mark.parametrize(
     ("text", "people", "things"),
     [
+        ("Teacher Alba and two singers have an alpha.", ["Alba", "singer"], ["alpha"]),
         ("This year Mr Alba has a big alpha.", ["Mr Alba"], ["big alpha"]),
         ("The singers next door have an alpha.", ["singer"], ["alpha"]),
     ],
