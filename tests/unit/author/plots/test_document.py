@@ -127,12 +127,12 @@ def test_a_greedy_player_neither_always_wins_nor_mostly_loses(plot: str) -> None
 @pytest.mark.parametrize("plot", list_plots())
 def test_a_player_who_looks_ahead_wins_neither_early_nor_always(plot: str) -> None:
     program = engine.compile(json.dumps(document_of(SUBJECTS[0], plot)))
-    for persona, least, greatest in (("par", 0.66, 0.93), ("planner", 0.65, 0.9)):
+    for persona, least, greatest in (("par", 0.66, 0.93), ("planner", 0.65, 0.95)):
         report = program.dry_run(runs=128, persona=persona, detail=True)  # type: ignore[arg-type]
         assert report.detail is not None
         assert least <= report.won / report.runs <= greatest
         early = sum(count for turn, count in report.detail.won_turns.items() if turn < 6)
-        assert early <= report.won / 2, persona
+        assert early <= report.won * 0.6, persona
 
 
 @pytest.mark.slow(reason="plays every pair of actions")
