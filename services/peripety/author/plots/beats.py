@@ -357,15 +357,10 @@ class TurnBeats:
         return bool(right >= wrong)
 
     def _clue_beats(self) -> Iterator[str]:
-        """Yield the clues of the turn; one after the decision gets a line that marks it as late."""
-        decided = next((name for name in self._done if self._is_decision(name)), None)
         for change in self._facts.get("changes") or ():
             text = change.get("after")
             is_new = change.get("before") in (None, "")
             if change["path"].startswith("state.clues.") and isinstance(text, str) and text and is_new:
-                if decided is not None:
-                    kind = "right" if self._was_told_right(decided) else "wrong"
-                    yield from self._choose(f"late {kind}", self._common["record"][f"late_{kind}"])
                 yield text
 
     def _is_decision(self, action: str) -> bool:
